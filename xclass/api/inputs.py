@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -29,6 +31,9 @@ Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or Data
 Example: TypeAlias = str | Mapping[Any, Any]
 PLAIN_TEXT = "if the texts are plain text, give xclass.Documents(texts)"
 KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or dictionaries, a Batch, or lines of VW text"
+# to find out where words were learned: namespaces, the words of a line of VW text, and the share that has to be known
+NAMESPACES = ["", *string.ascii_letters, "text", "texts", "words", "title", "body", "description", "tags", "query"]
+WORD, MOST_WORDS, LONGEST_LINE, LEAST_SHARE = re.compile(r"(?<![^\s])[^\s|:]+"), 32, 1 << 10, 0.5
 AFTER_TEXT = b"\n" + bytes(parser.PADDING)
 
 
@@ -74,6 +79,8 @@ class Inputs:
         self.hasher = feature_names.NameHasher(self._rule)
         self._texts = Texts(core.config.parser, self._rule.hash_all, self._rule.mask)
         self._dicts = dicts.DictConverter(self.hasher, self._constant, core.schema, self.notes)
+        self._text = ""  # the first of the last texts
+        core.namespace_of_words = lambda: self._namespace_of_words(core)
         self._noted: frozenset[str] = frozenset()  # columns of which a note says that they are left out, other notes
 
     @cached_property
@@ -99,6 +106,7 @@ class Inputs:
     def _whole(self, convert: Callable[..., T], *given: Any) -> T:
         """Convert examples; if they are refused, forget what is known of them, and their notes."""
         notes, before = len(self.notes), (self._schema.form, self._noted)
+        self._text = ""
         try:
             return convert(*given)
         except BaseException:
@@ -223,6 +231,7 @@ class Inputs:
                 raise _other_form("plain text", MATRICES, "a matrix")
             if learn:
                 self._schema.add_form(PLAIN)
+        self._text = next(iter(texts), "")
         return tables.TextTable(texts, self._rule, self._texts)
 
     def _lines(self, texts: Sequence[str], y: Any, learn: bool, of_one_text: bool) -> Batch:
@@ -381,6 +390,17 @@ class Inputs:
             return batch
         return batch._replace(**self._labels.fields(y, batch.n, learn))
 
+    def _namespace_of_words(self, core: LearnerCore) -> str | None:
+        """Return the namespace, of those that are usual, in which most words of the last text were learned."""
+        words = WORD.findall(self._text.partition("\n")[0])[:MOST_WORDS]
+        shares = {}
+        for name in NAMESPACES if words else ():
+            seed = self.hasher.namespace(name)
+            found = core.reduction.find(np.array([self.hasher.index(word, seed) for word in words], np.uint32))
+            shares[name] = 0.0 if found is None else float(found.mean())
+        best = max(shares, key=lambda name: shares[name], default="")
+        return best if shares and shares[best] > LEAST_SHARE else None
+
     @staticmethod
     def _require_labels(y: Any, learn: bool) -> None:
         """Raise UsageError if examples without labels are to be learned from."""
@@ -392,6 +412,7 @@ class Inputs:
 
     def _parsed(self, text: str, name: str, learn: bool) -> Batch:
         """Parse lines of VW text; new names of labels become classes only with `learn`."""
+        self._text = text[:LONGEST_LINE]
         content = encoded(text)
         end = len(content) + 1
         buffer = np.frombuffer(bytearray(content + AFTER_TEXT), np.uint8)

@@ -31,6 +31,9 @@ from .model_contents import Contents
 from .preparation import Preparation
 from .progress import VW, Progress
 from .skipped_steps import SkippedSteps
+from .unknown_features import UnknownFeatures
+
+FEW = 256  # examples that a stream begins with, see `learns_singly`
 
 
 class LearnerCore:
@@ -53,6 +56,8 @@ class LearnerCore:
     only_predicts : whether the model was saved with --predict_only_model, so that it cannot learn; with --vw_exact it
         learns on, as in VW
     notes : messages about the examples that `learn` and `predict` have passed through the stages, see `take_notes`
+    learns_singly : whether it has learned few examples, the last one alone, so that most features are still to come
+    namespace_of_words : returns the namespace in which the words of the last text were learned, None if there is none
     learned : `learn` calls it with each task that was learned and counted; None for nothing
     """
 
@@ -71,6 +76,8 @@ class LearnerCore:
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.schema = Schema()
         self.examples, self.clock = 0, 0.0
+        self.learns_singly = False
+        self.namespace_of_words: Callable[[], str | None] = lambda: None
         self.notes: list[str] = []
         self._skipped_steps = SkippedSteps("batch")
         self._rows_noted = False  # whether a note says that the reduction learns badly from rows
@@ -97,6 +104,7 @@ class LearnerCore:
         """Build the reduction and restore it from the contents of a model, if there are any."""
         self._reduction = self.config.reduction.build(self.spec)
         self._wanted: Wanted | None = self.spec.wanted
+        self.unknown_features = UnknownFeatures(self)
         self.reduction.names = self.names.names
         try:
             if contents is not None:
@@ -228,12 +236,14 @@ class LearnerCore:
 
         Return the highest class seen up to and including each example, float64[n]; None unless new names are learned.
         """
+        self.unknown_features.look(task)
         highest_seen = None
         if self.names.growing:
             self.names.highest_seen = max(self.names.highest_seen, self.reduction.highest_placed)
             highest_seen = self.names.note_labels(batch_ops.highest_labels(task.batch))
         if task.learn and task.batch.n:
             self.examples += int(np.count_nonzero(task.learned()))
+            self.learns_singly = task.batch.n == 1 and self.examples < FEW
             self.clock = float(task.clock[-1])
         return highest_seen
 
@@ -320,12 +330,15 @@ class LearnerCore:
     def predict(self, batches: Iterable[Batch], wanted: Wanted | None = None) -> Iterator[BatchTask]:
         """Yield the tasks of batches after predicting them, with the results that are wanted, see `want`."""
         self.want(wanted)
+        self.unknown_features.begin()
         for batch in batches:
             for task in self.tasks(batch, False, self.clock):
                 for stage in self.stages:
                     stage(task)
+                self.unknown_features.look(task)
                 self.notes += task.notes
                 yield task
+        self.notes += self.unknown_features.messages()
 
     def stop(self) -> None:
         """Let the reduction end soon what takes long, because the caller is interrupted."""

@@ -18,15 +18,17 @@ The constant keeps its value.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..array_types import Bools, Float32s, Float64s, UInt64s
+from ..array_types import Bools, Float32s, Float64s, UInt32s, UInt64s
 from ..data.batch import Batch
 from ..kernels import fast_math, used_items
 from ..kernels.constants import ONE
+from ..kernels.direct import DirectCall
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
@@ -37,6 +39,9 @@ DECISION_EXAMPLES = 1024  # number of examples after which it is final that feat
 LEAST_IDF = 0.01  # of `weigh_counts`
 LARGEST_SHARE = 0.999  # a feature that occurs several times in each example is counted as often
 WEIGHT, EXAMPLES, VALUED, NUMBERS = range(4)  # positions in `state`, and its size
+
+
+_find = DirectCall(sys.modules[__name__], "find")
 
 
 class Weighted(NamedTuple):
@@ -101,6 +106,12 @@ class Frequencies:
         weigh_counts(batch, learns, int(self.constant), self.state, (self.count, self.bitmap), weighted)
         return weighted
 
+    def find(self, feature: UInt32s) -> Bools:
+        """Return bool[z], whether an example with each feature was counted."""
+        found = np.empty(len(feature), bool)
+        _find(feature, (self.count, self.bitmap), found)
+        return found
+
     def arrays(self) -> dict[str, Stored]:
         if len(self.bitmap):
             slot = used_items.items_of(self.bitmap).astype(np.uint32)
@@ -138,6 +149,12 @@ def _count_of(counts: tuple[Float64s, UInt64s], feature: np.uint32) -> float:
     if len(bitmap) > 0:
         slot = used_items.number_of(bitmap, slot, np.int64(len(count)) - 1)
     return count[slot]  # type: ignore[no-any-return]
+
+
+@jit
+def find(feature: UInt32s, counts: tuple[Float64s, UInt64s], found: Bools) -> None:
+    for f in range(len(feature)):
+        found[f] = _count_of(counts, feature[f]) > 0.0
 
 
 @jit

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..array_types import Float32s, Int, Int64s, UInt32s, UInt64s
+from ..array_types import Bools, Float32s, Int, Int64s, UInt32s, UInt64s
 from ..kernels import intrinsics, packed_words, tagged_format, tagged_lines, used_items
 from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
@@ -302,6 +302,19 @@ def read_block(words: Words, feature: np.uint64, block: Int, w: Float32s) -> Non
         word: Any = words.word[position + lane]
         if word != 0 and (word ^ tag) & OF_BLOCK == 0:
             w[np.int64(word) & NUMBER_MASK] = tagged_format.decode_w(word)
+
+
+@jit
+def find(words: Words, feature: UInt32s, first: Int, end: Int, found: Bools) -> None:
+    """Set `found` (bool[z]) for each feature (uint32[z]) that has a weight in one of the blocks first..end-1."""
+    h, one, at, scores = np.empty(1, np.uint64), np.ones(1, np.float32), np.empty(1, np.int64), np.empty(8, np.float32)
+    for f in range(len(feature)):
+        h[0] = np.uint64(feature[f]) * GOLDEN
+        block = first
+        while block < end and not found[f]:
+            score_block(words, h, one, np.int64(1), block, at, scores, np.int64(0))
+            found[f] = np.any(scores != ZERO)
+            block += 1
 
 
 @bare

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import Float32s, Float64s
+from ..array_types import Bools, Float32s, Float64s, UInt32s
 from ..kernels.constants import ZERO
-from ..kernels.jit import bare
+from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..system import sparse_memory
@@ -213,6 +213,21 @@ def truncated(w: np.float32, gravity: np.float32) -> np.float32:
     if gravity < abs(w):
         return w - gravity if w > ZERO else w + gravity
     return ZERO
+
+
+@jit
+def find(table: Table, feature: UInt32s, rows: np.uint64, found: Bools) -> None:
+    """Set `found` (bool[z]) for each feature (uint32[z]) that has a weight in a subproblem.
+
+    If features are cut to a number of rows of the table, this is `rows`, else 0.
+    """
+    for f in range(len(feature)):
+        h = np.uint64(feature[f])
+        place = (h % rows if rows > 0 else h) * table.width
+        sub = np.uint64(0)
+        while sub < len(table.sums) and not found[f]:
+            found[f] = table.flat[((place + sub) & table.mask) * table.stride] != ZERO
+            sub += np.uint64(1)
 
 
 @bare

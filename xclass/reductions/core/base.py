@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...array_types import Bools, Int64s
-from ...binary import finite, gd
+from ...array_types import Bools, Int64s, UInt32s
+from ...binary import finite, gd, weight_table
 from ...data.interactions import Crosser
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
@@ -36,6 +36,7 @@ FEW_ROWS = 2  # examples that are processed faster in the thread of the caller t
 TAKEN, HASHED, UNSUITED = "taken", "hashed", "unsuited"
 LEAST_ROWS = 64  # minimum number of examples for a thread of its own
 _survey = DirectCall(finite, "survey")
+_find = DirectCall(weight_table, "find")
 
 
 def split_range(n: int, parts: int) -> list[tuple[int, int]]:
@@ -85,6 +86,9 @@ class Learner(ABC):
     holds_out: bool = False
     # weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
     tables: Sequence[gd.Table] = ()
+    rows: np.uint64 = np.uint64(0)  # number of rows of the tables to which features are cut, 0 if they are not
+    # in how many examples each feature occurs, a `document_frequency.Frequencies`, None if that is not counted
+    frequencies: Any = None
     # update rule and options of these tables
     rule: gd.Rule
     learner_options: gd.Options
@@ -133,6 +137,20 @@ class Learner(ABC):
 
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
         """Change which results are produced in addition to predictions, and reset the sums for the summary."""
+
+    def find(self, feature: UInt32s) -> Bools | None:
+        """Return bool[z], whether each feature (uint32[z]) was learned; None if this cannot be told.
+
+        A feature that was not may share its weights with one that was.
+        """
+        if self.frequencies is not None:
+            return self.frequencies.find(feature)  # type: ignore[no-any-return]  # bool[z]
+        if not self.tables:
+            return None
+        found = np.zeros(len(feature), bool)
+        for table in self.tables:
+            _find(table, feature, self.rows, found)
+        return found
 
     def survey(self, task: BatchTask, vw_exact: bool) -> None:
         """Mark examples that cannot be learned from without overflow, see `finite.survey`; --vw_exact refuses none."""

@@ -14,6 +14,7 @@ from . import label_arrays
 from .label_report import LabelLists
 from .probabilities import ClassLists
 
+NONE_SKIPPED, ORDINARY_RANGE = np.zeros(1, np.uint8), finite.ordinary_value_range(1)
 NONE_HELD_OUT = np.zeros(0, bool)
 
 
@@ -53,6 +54,8 @@ class BatchTask:
     # with lists of labels that are names: int64[n + 1], the highest label that has a name before each example, and
     # after the last; None for all labels
     named: Int64s | None = None
+    # bool[n], whether an example has features and none of them was learned; None if that was not looked for
+    unknown: Bools | None = None
     held_out: Bools | None = None  # bool[n], held out: predicted but not learned from; None if no example is
     unnamed_batch: Batch | None = None  # the batch with all its features, if it comes from a cache, which has no names
     skipped: UInt8s = field(init=False)  # uint8[n], see `finite.StepGuard`; set by `survey`
@@ -60,6 +63,9 @@ class BatchTask:
     _learned: Bools | None = field(init=False, default=None)  # see `learned`
 
     def __post_init__(self) -> None:
+        if not self.learn and self.batch.n == 1:
+            self.skipped, self.value_range = NONE_SKIPPED, ORDINARY_RANGE  # which are only read then
+            return
         self.skipped = np.zeros(self.batch.n, np.uint8)
         self.value_range = finite.ordinary_value_range(self.batch.n)
 

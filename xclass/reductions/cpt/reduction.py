@@ -37,10 +37,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int64s
+from ...array_types import Bools, Float64s, Int64s, UInt32s
 from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss, tagged_words
 from ...data.batch import Batch
 from ...errors import DataError
+from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays, probabilities
@@ -61,6 +62,8 @@ from .options import (
 )
 from .tree_member import Member
 
+_find = DirectCall(tagged_words, "find")
+FEWEST_LEAVES = 2  # without which the root has no regressor
 MANY_CLASSES = 1 << 14  # assumed for the size of a batch in a part, which may lack the first tree
 
 
@@ -150,7 +153,7 @@ class ProbabilityTree(Learner):
             )  # fmt: skip
             self.members.append(member)
         self.scales = feature_scaling.from_option(o.normalize_features)
-        self.frequencies = None
+        self.frequencies: document_frequency.Frequencies | None = None
         if o.normalize_features == "idf" or self.has_index:
             weighting = o.normalize_features == "idf"
             self.frequencies = document_frequency.Frequencies(weighting, spec.constant, self.weights_only)
@@ -179,6 +182,13 @@ class ProbabilityTree(Learner):
     def has_index(self) -> bool:
         """Return whether an index of features proposes classes, too."""
         return bool(self.options.rerank and self.options.index_slots)
+
+    def find(self, feature: UInt32s) -> Bools | None:
+        member, found = self.members[0], np.zeros(len(feature), bool)
+        if member.tree.leaves[0] < FEWEST_LEAVES:
+            return None
+        _find(member.weights.words, feature, *member.blocks_of_root, found)
+        return found
 
     @property
     def most_rows(self) -> int | None:

@@ -63,6 +63,12 @@ class Member:
     def _learn_kernel(self) -> DirectCall:
         return DirectCall(self.kernels, "learn_batch")
 
+    @property
+    def blocks_of_root(self) -> tuple[int, int]:
+        """Return the first block with regressors of the root, and the end of these blocks."""
+        first = int(self.tree.place[0]) if self.levels == 1 else 1 << self.levels
+        return first >> 3, (first >> 3) + max(1, (1 << self.levels) >> 3)
+
     def _fits(self, batch: Batch, scratch: Scratch | None) -> bool:
         return (
             scratch is not None

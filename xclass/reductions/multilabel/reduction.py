@@ -105,7 +105,7 @@ class Multilabel(label_lists.MultilabelLearner):
         self.set_up(spec, None)
         self.predict_only = spec.binary.predict_only_model
         gd.check_memory(self.bits, adagrad.SLOT_BYTES)
-        self.frequencies = document_frequency.Frequencies(True, spec.constant)
+        self.frequencies: document_frequency.Frequencies = document_frequency.Frequencies(True, spec.constant)
         expected = min(o.multilabel, MOST_EXPECTED)  # memory for so many labels need not grow
         self.labels = frequent.with_labels(frequent.new_labels(), expected)
         self.neighbours = neighbours.new_neighbours()

@@ -32,6 +32,7 @@ import numpy as np
 from ...array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt32s
 from ...binary import feature_scaling, finite
 from ...data.batch import Batch
+from ...kernels.constants import GOLDEN
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import probabilities
@@ -45,6 +46,7 @@ from . import options as softmax_options
 HELD_OUT_EVERY = 50  # one of this many examples is held out
 FEWEST_HELD_OUT = 20  # held-out examples needed to choose eps
 SHARE = 256  # least examples per thread
+LOG2_CELLS = 22  # log2 of the number of cells that tell whether a feature has a weight
 DEFAULT_EPS = 1e-6  # eps if nothing was held out
 
 
@@ -118,8 +120,19 @@ class SoftmaxTree(Learner):
     def _use(self, parts: inference.TreeArrays) -> None:
         self.tree_arrays, self.prepared = parts, inference.prepare(parts)
         self.largest_leaf = int(np.diff(parts.first).max(initial=0))
+        self._cells: Bools | None = None  # bool[2**LOG2_CELLS], those with features that have a weight, see `find`
 
     # prediction
+
+    def find(self, feature: UInt32s) -> Bools | None:
+        if not len(self.tree_arrays.label):
+            return None
+        if self._cells is None:
+            self._cells = np.zeros(1 << LOG2_CELLS, bool)
+            for features in (self.tree_arrays.router_feature, self.tree_arrays.leaf_feature):
+                self._cells[_cells_of(features)] = True
+        found: Bools = self._cells[_cells_of(feature)]
+        return found
 
     def _predict(self, task: BatchTask) -> None:
         self.set_results(task, self.walk(task))
@@ -367,6 +380,11 @@ class SoftmaxTree(Learner):
             smooth = stored_arrays.take_fact("smooth", facts, float, 0, 1)
             self.eps = self.options.smooth if self.options.smooth is not None else smooth
         self._use(parts)
+
+
+def _cells_of(feature: UInt32s) -> Int64s:
+    cells: Int64s = (feature.astype(np.uint64) * GOLDEN >> np.uint64(64 - LOG2_CELLS)).astype(np.int64)
+    return cells
 
 
 def _feature_numbers(hashes: UInt32s, feature: UInt32s) -> Int64s:

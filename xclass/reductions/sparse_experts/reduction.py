@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Int64s
+from ...array_types import Bools, Int64s, UInt32s
 from ...binary import gd
 from ...binary.finite import LARGEST
 from ...data.batch import HIGHEST_LABEL
@@ -137,6 +137,11 @@ class SparseExperts(Learner):
         self.pruning = kernels.new_pruning(number, self.classes)
         self.stages = [self._learn_batch]
         self.want(spec.wanted)
+
+    def find(self, feature: UInt32s) -> Bools:
+        found = np.empty(len(feature), bool)
+        kernels.find(self.experts, feature, found)
+        return found
 
     @property
     def most_rows(self) -> int | None:

@@ -1,0 +1,106 @@
+"""Find examples that are predicted although none of their features was learned, and say so.
+
+Such an example gets the answer of one without features, whatever it says. Most often it was written in another form
+than those learned: in another namespace, as columns that count from another number, or as words instead of numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..array_types import Bools
+from ..data.batch import Batch
+from ..reductions.core.contract import BatchTask
+from ..system.printable import short_repr
+
+Core = Any  # `learner_core.LearnerCore`, which imports this module
+
+MOST = 256  # examples that are looked at, the first ones of a call or run
+MOST_KEPT = 1 << 16  # features of which it is kept that they were learned
+LEARNED = np.zeros(1, bool)  # of an example with a feature that was learned
+
+
+class UnknownFeatures:
+    """Look at the first examples that a learner predicts in a run, or since `begin` was called."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._constants = int(core.spec.constant)
+        self._learned: set[int] = set()  # features that were learned, so that single examples cost no time
+        self.begin()
+
+    def begin(self) -> None:
+        self._examples = self._unknown = 0
+
+    def look(self, task: BatchTask) -> None:
+        """Set `task.unknown` if its examples are among the first; the last task of these gets the message."""
+        batch = task.batch
+        if self._examples >= MOST or task.learn or not batch.n:
+            return
+        if batch.n == 1 and not self._learned.isdisjoint(batch.index.tolist()):
+            task.unknown = LEARNED
+            self._examples += 1
+            return
+        task.unknown = self._find(batch)
+        if task.unknown is None or (batch.n == 1 and self._core.learns_singly):
+            self._examples = MOST
+            return
+        self._examples += batch.n
+        self._unknown += int(np.count_nonzero(task.unknown))
+        if self._examples >= MOST:
+            task.notes += self.messages()
+
+    def messages(self) -> list[str]:
+        """Return the message, once, if no feature of most of the examples was learned."""
+        examples, unknown = self._examples, self._unknown
+        self._examples, self._unknown = MOST, 0
+        return [message(self._core, unknown, examples)] if 2 * unknown > examples else []
+
+    def _find(self, batch: Batch) -> Bools | None:
+        """Return bool[n], whether each example has features, none of which was learned; None if it is not known."""
+        core = self._core
+        if core.spec.part is not None or core.spec.vw_exact or not core.examples:
+            return None
+        has_features = np.diff(batch.start) > self._constants
+        if batch.columns:
+            has_features &= ~batch.dense.any(axis=1)
+        rows = np.flatnonzero(has_features)
+        first = batch.index[batch.start[rows]]
+        found = core.reduction.find(first)
+        if found is None:
+            return None
+        self._keep(first[found])
+        unknown = np.zeros(batch.n, bool)
+        for i in rows[~found].tolist():
+            others = batch.index[batch.start[i] + 1 : batch.start[i + 1] - self._constants]
+            known = others[core.reduction.find(others)]
+            unknown[i] = not len(known)
+            self._keep(known)
+        return unknown
+
+    def _keep(self, features: np.ndarray) -> None:
+        if len(self._learned) < MOST_KEPT:
+            self._learned.update(features.tolist())
+
+
+def message(core: Core, unknown: int, examples: int) -> str:
+    """Return the message that none of the features of `unknown` of some examples was learned."""
+    which, verb, pronoun = f"{unknown} of the first {examples} examples", "have", "they get"
+    if examples == 1:
+        which, verb, pronoun = "the example", "has", "it gets"
+    return (
+        f"{which} {verb} no feature that the model has learned, so {pronoun} the answer of an example without "
+        f"features{_cure(core)}"
+    )
+
+
+def _cure(core: Core) -> str:
+    space = core.namespace_of_words()
+    if space is not None:
+        where = f"in the namespace {short_repr(space)}" if space else "without a namespace"
+        return f"; it has learned these words {where}: write `|{space} words of the text`"
+    if core.schema.width:
+        return f"; it has learned from rows of {core.schema.width} numbers"
+    return ""
