@@ -35,6 +35,10 @@ class DataError(XclassError, ValueError):
     """Report data that cannot be read or learned from."""
 
 
+class NotClassNumber(DataError):
+    """Report a label that is a whole number, but not the number of a class of the learner."""
+
+
 class ModelError(XclassError):
     """Report a model file that cannot be read or written, or that learning cannot continue from."""
 

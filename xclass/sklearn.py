@@ -94,7 +94,8 @@ class XClassifier(Estimator):
     Labels that are integers from 1 to 10 million are the numbers of the classes, as in the data of the command. All
     other labels are names, numbered in the order in which they first occur. A reduction with a fixed number of classes
     takes integers as numbers only up to `max_classes` or, without it, up to 1000 or ten times the number of classes.
-    The first call decides which of the two is the case, and later labels have to be of the same kind.
+    The first call decides which of the two is the case. Later labels have to be of the same type; if labels are
+    integers, any integer may follow: one that cannot be the number of a class is a name, and then all labels are.
 
     Column j of a matrix is the feature named `j`, and so is that of a DataFrame if all of its columns hold numbers.
     Else its columns are features by their names. The words of a text are features. `save` therefore writes the model

@@ -12,13 +12,16 @@ import xclass
 from xclass.api.configuration import LabelRange
 from xclass.api.labels import LabelConverter, are_names
 from xclass.data.class_names import Names
+from xclass.data.schema import Schema
 
 MATRIX = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]])
 
 
 def converted(y, n: int, names=None, highest: int = 9, learn: bool = True):
     """The list of each example, None if its labels are not known, as a learner of numbers or of `names` reads them."""
-    converter = LabelConverter(Names(names or (), names == ()), LabelRange(int(names is not None), highest), True)
+    converter = LabelConverter(
+        Names(names or (), names == ()), LabelRange(int(names is not None), highest), True, Schema()
+    )
     fields = converter.fields(y, n, learn)
     start = fields["label_start"]
     lists = [fields["labels"][low:high].tolist() for low, high in itertools.pairwise(start)]
@@ -93,7 +96,7 @@ def test_columns_of_a_table_are_names_where_labels_are_names(tmp_path):
         ([[1], [3, "x"]], r"y\[1\]\[1\] is str 'x'; allowed are numbers"),
         ([[1], [3, None]], r"y\[1\]\[1\] is None; allowed are lists of names or numbers"),
         ([[1], [[3]]], r"y\[1\]\[0\] is \[3\]; allowed are lists"),
-        ([[True, False]], r"y\[0\]\[0\] is True; allowed are lists"),
+        ([[True], [False]], r"y\[0\]\[0\] is True; allowed are lists"),
         (MATRIX * 2, r"y\[0\]\[0\] is 2; allowed in a matrix are 0 and 1"),
         (sparse.csr_matrix(MATRIX * 0.5), r"y\[0\]\[0\] is 0.5; allowed in a matrix"),
         ([[1]] * 4, "y has 4 labels for 3 examples"),

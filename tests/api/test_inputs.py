@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import tracemalloc
 from pathlib import Path
@@ -237,8 +238,6 @@ def test_labels_become_names_by_themselves():
         assert labels.shape == p.shape == (2, 9) and labels[0, -1] is None and p[0, -1] == 0
         listed = model.predict({"1": 3}, k=9)
         assert 1 <= len(listed) <= 5 and all(name in NAMES for name, _ in listed)
-        with pytest.raises(xclass.DataError, match=r"y\[0\] is 9; allowed are whole numbers from 1 to 5"):
-            model.learn_many(x[:1], [9])
         model.learn_many(x[:3], [None, float("nan"), "new one"])
         assert model.classes[-1] == "new one"
     with xclass.Learner("oaa", 3, bits=16) as model:
@@ -257,9 +256,54 @@ def test_labels_may_come_from_an_iterator_and_must_be_names_if_the_first_one_is(
     with xclass.Learner(bits=10) as model:
         model.learn_many([{"a": 1}] * 2, iter(["tea", "beer"]))
         assert model.classes == ["tea", "beer"]
-        for wrong in (["milk"], ("milk", []), 3):
+        for wrong in (["milk"], ("milk", []), True):
             with pytest.raises(xclass.DataError, match=r"y\[1\] is .*(allowed are names|a list of labels)"):
                 model.learn_many([{"a": 1}] * 2, ["tea", wrong])
+
+
+def test_a_number_in_a_learner_of_names_is_a_name():
+    with xclass.Learner(bits=12) as model:
+        model.learn_many([{"a": 1}, {"b": 1}], ["cat", "dog"])
+        model.learn({"c": 1}, 2)
+        model.learn("2.0 | c")
+        model.learn_many(["c"] * 3, np.array([2, 2.5, math.nan]))
+        assert model.classes == ["cat", "dog", "2", "2.0", "2.5"]
+
+
+def test_a_learner_takes_any_whole_number_at_any_time():
+    texts = ["a b", "c d", "e f", "g h"]
+    for first in ([3, 1], [3, 0]):
+        model = xclass.Learner(bits=12)
+        model.learn_many(texts[:2], first)
+        for _ in range(5):
+            model.learn("e f", 0)
+            model.learn("-7 | g h")
+            model.learn("i j", 20_000_000)
+            model.learn_many(["k l"], ["99999999999999999999"])
+        model = pickle.loads(pickle.dumps(model))
+        assert model.predict("e f") == 0 and model.predict("g h", 1)[0][0] == -7
+        assert model.predict_many(["i j", "k l"]).tolist() == [20_000_000, 99999999999999999999]
+        assert set(model.classes) >= {3, 0, -7, 20_000_000}
+        model.learn_many(["m n"], [[0, 1]] if model.core.config.reduction.labels == "multilabel" else [1])
+        model.close()
+    with xclass.Learner("multilabel", bits=12) as model:
+        model.learn_many(texts[:2] * 5, [[3, 1], [0]] * 5)
+        model.learn_many(["e f"] * 9, [[-1, 20_000_000]] * 9)
+        assert model.predict_many(texts[:3]).tolist() == [[1, 3], [0], [-1, 20_000_000]]
+        model.learn_many(texts[:2], np.array([[0, 1, 0, 1], [1, 0, 0, 0]]))
+        assert model.classes == [0, 1, 2, 3, -1, 20_000_000]
+
+
+def test_rows_of_0_and_1_are_a_matrix_and_the_labels_of_one_example_a_list():
+    rows = [[0, 1, 1], [1, 0, 0]]
+    for y in (rows, list(map(tuple, rows)), np.array(rows), list(np.array(rows))):
+        with xclass.Learner("multilabel", bits=12) as model:
+            model.learn_many(["a b", "c d"] * 9, [*y] * 9 if isinstance(y, list) else np.tile(y, (9, 1)))
+            assert model.predict_many(["a b", "c d"]).tolist() == [[1, 2], [0]]
+    with xclass.Learner("multilabel", bits=12) as model:
+        for _ in range(9):
+            model.learn("a b", [0, 1])
+        assert model.predict("a b") == [0, 1]
 
 
 def test_names_with_commas_and_blanks_survive_a_model(tmp_path):
@@ -456,7 +500,7 @@ def test_warnings_about_refused_data_are_not_those_of_the_next_call(tmp_path):
         model.learn_many(["1 | a"])
         refused = (
             lambda: model.learn_many("import x\nx y z | a\n"),
-            lambda: model.learn_many("| a\nb\n", [1, 0]),
+            lambda: model.learn_many("| a\nb\n", [1, 0.5]),
             lambda: model.learn("2 | a", 1),
             lambda: model.learn_file(tmp_path / "bad.vw"),
         )

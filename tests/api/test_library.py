@@ -727,16 +727,12 @@ def test_labels_that_are_names_give_no_warning(recwarn):
     assert not recwarn.list
 
 
-def test_numbers_of_classes_without_a_name_are_refused():
+def test_a_number_is_the_name_that_it_writes():
     scipy_sparse = pytest.importorskip("scipy.sparse")
     with xclass.Learner("multiclass", learn_names=True, bits=12) as model:
         model.learn_many(["a | x", "b | y"])
-        with pytest.raises(
-            xclass.DataError,
-            match=r"y\[0\] is 7; allowed are whole numbers from 1 to 2, the classes that",
-        ):
-            model.learn_many(scipy_sparse.csr_matrix([[1, 2]]), y=[7])
-        model.learn_many(scipy_sparse.csr_matrix([[1, 2]]), y=[2])
+        model.learn_many(scipy_sparse.csr_matrix([[1, 2]]), y=[7])
+        assert model.classes == ["a", "b", "7"]
         assert repr(model) == "xclass.Learner('multiclass')"
 
 

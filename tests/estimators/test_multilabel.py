@@ -223,3 +223,14 @@ def test_searches_copies_and_a_scorer_for_each_label_beside_it():
         assert_allclose(same.predict_proba(X), own.predict_proba(X))
     search = GridSearchCV(XMultilabelClassifier(), {"passes": [1, 5]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.5 and search.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("name", ["multilabel", "plt"])
+def test_later_labels_of_lists_may_be_any_whole_numbers(name):
+    X = np.eye(3)
+    model = XMultilabelClassifier(name, bits=14)
+    for _ in range(8):
+        model.partial_fit(X[:2], [[3, 1], [0]])
+    for _ in range(20):
+        model.partial_fit(X, [[3, 1], [0], [-1, 20_000_000]])
+    assert model.predict(X) == [[1, 3], [0], [-1, 20_000_000]]

@@ -23,7 +23,7 @@ from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.malformed import LEARN_LISTS
 from . import arrays
 from .configuration import feature_bits, note_about_rows
-from .labels import KindOfLabels, LabelConverter, are_lists, are_names, weights_of
+from .labels import KindOfLabels, LabelConverter, are_lists, are_names, one_by_one, weights_of
 from .learner_core import LearnerCore
 
 T = TypeVar("T")
@@ -71,7 +71,8 @@ class Inputs:
             core.config.parser.dense_names(),
         )
         self._label_range, self.notes = core.label_range, core.notes
-        self._labels = LabelConverter(core.names, core.label_range, core.config.reduction.labels == "multilabel")
+        lists = core.config.reduction.labels == "multilabel"
+        self.labels = LabelConverter(core.names, core.label_range, lists, core.schema)
         self._constant = not core.config.parser.noconstant
         self._rule = feature_names.new_hashing(
             core.config.parser.hash_seed, core.config.parser.hash == "all", feature_bits(core.config), identity, vw_text
@@ -302,7 +303,7 @@ class Inputs:
                 f"{type(given).__name__} {short_repr(given)} is not a single example, which is text or a dictionary; "
                 "give rows of an array to learn_many(X[:1], [3]), predict_many(X[:1]) or explain_many(X[:1])"
             )
-        y = None if label is None else [label]
+        y = None if label is None else one_by_one([label])
         batch = self._labelled(batch, y, None if weight is None else [weight], learn)
         self._schema.add_names(kinds)
         return batch
@@ -341,7 +342,7 @@ class Inputs:
         if isinstance(table, tables.DenseTable):
             self._note_once(note_about_rows(self._config, table.values.shape[1]))
         weight = None if sample_weight is None else weights_of(sample_weight, table.n)
-        labels = self._labels.fields(y, table.n, learn)
+        labels = self.labels.fields(y, table.n, learn)
         learn = learn and table.n > 0
         if isinstance(table, tables.FrameTable):
             self._note_additional(table.frame)
@@ -386,9 +387,9 @@ class Inputs:
         """Return a batch with the labels and weights that are given beside it."""
         if sample_weight is not None:
             batch = batch._replace(weight=weights_of(sample_weight, batch.n))
-        if y is None and batch.has_lists == self._labels.lists:
+        if y is None and batch.has_lists == self.labels.lists:
             return batch
-        return batch._replace(**self._labels.fields(y, batch.n, learn))
+        return batch._replace(**self.labels.fields(y, batch.n, learn))
 
     def _namespace_of_words(self, core: LearnerCore) -> str | None:
         """Return the namespace, of those that are usual, in which most words of the last text were learned."""
@@ -431,7 +432,7 @@ class Inputs:
 
     def _check_kind(self, batch: Batch) -> None:
         """Check that a batch has lists of labels if and only if the learner learns them."""
-        lists = self._labels.lists
+        lists = self.labels.lists
         if batch.has_lists != lists and (batch.has_lists or not np.isnan(batch.label).all()):
             raise UsageError(
                 'the examples of the batch have one label each, and this learner learns lists: read them by '

@@ -15,13 +15,14 @@ from ..array_types import AnyArray, Bools, Int64s
 from ..data import array_input, batch_ops, class_names
 from ..data.batch import Batch, empty
 from ..data.class_names import Names
-from ..data.schema import written
-from ..errors import DataError, XclassError
+from ..data.schema import Schema, written
+from ..errors import DataError, NotClassNumber, XclassError
 from ..system.printable import short_repr
 from ..text.label_detection import LabelDetector
 from ..text.malformed import LEARNS_ONE
 from .configuration import LabelRange
 
+HIGHEST_NUMBER = 10**7  # larger integers that a program gives are identifiers, and become names
 POSITION = re.compile(r"\by\[(\d+)\]")
 
 
@@ -76,14 +77,44 @@ def is_list(label: Any) -> bool:
     return hasattr(label, "__len__") and not isinstance(label, (str, bytes, Mapping)) and getattr(label, "ndim", 1) > 0
 
 
+def is_listed_matrix(y: Any) -> bool:
+    """Return whether labels are a matrix that is given as rows of 0 and 1, and no lists of the labels 0 and 1."""
+    rows = (list, tuple, np.ndarray)
+    if not isinstance(y, (list, tuple)) or not y or not isinstance(y[0], rows) or not is_list(y[0]) or len(y[0]) < 2:
+        return False
+    width = len(y[0])
+    return all(
+        isinstance(row, rows) and is_list(row) and len(row) == width and all(is_bit(value) for value in row)
+        for row in y
+    )
+
+
+def is_bit(value: Any) -> bool:
+    """Return whether a value is 0 or 1."""
+    return not is_list(value) and value in (0, 1)
+
+
+def one_by_one(labels: Sequence[Any]) -> Any:
+    """Return labels of examples that were given one by one, so that rows of 0 and 1 are lists of labels."""
+    if not any(map(is_list, labels)):
+        return labels
+    each = np.empty(len(labels), object)
+    for i, label in enumerate(labels):
+        each[i] = label
+    return each
+
+
 class LabelConverter:
     """Convert labels into numbers of classes, or into real-valued labels; new names are added to `names`.
 
-    `lists` says whether each example has a list of labels.
+    `lists` says whether each example has a list of labels. A number to learn above `highest` is an identifier, which
+    becomes a name where that is possible.
     """
 
-    def __init__(self, names: Names, label_range: LabelRange, lists: bool) -> None:
-        self._names, self._range, self.lists = names, label_range, lists
+    highest: float = HIGHEST_NUMBER
+
+    def __init__(self, names: Names, label_range: LabelRange, lists: bool, schema: Schema) -> None:
+        self._names, self._range, self.lists, self._schema = names, label_range, lists, schema
         self._numbers: dict[Any, int] = {}  # labels that the program gave before -> class
         self._classes: dict[str, int] = {}  # key -> class, for the first names of `names`
         self._spellings: dict[str, str] = {}  # key -> the name as the program spells it
@@ -99,7 +130,7 @@ class LabelConverter:
         if self.lists:
             return self._list_fields(y, n, learn)
         if isinstance(y, Batch):
-            y = y.label
+            return {"label": self._of_classes(y.label, n, learn)}
         try:
             return {} if y is None else {"label": self._labels(y, n, learn)}
         except XclassError:
@@ -111,22 +142,26 @@ class LabelConverter:
         if y is None or (isinstance(y, Batch) and not y.has_lists):
             start, given, known = np.zeros(n + 1, np.int64), [], np.zeros(n, bool)
         elif isinstance(y, Batch):
-            start, given, known = y.label_start, y.labels, ~np.isnan(y.label)
+            start, given, known = y.label_start, self._of_classes(y.labels, len(y.labels), learn), ~np.isnan(y.label)
         elif (matrix := of_matrix(y, n)) is not None:
             start, column, width = matrix
-            lowest, named = self._range.lowest or 0, self._names.class_list is not None
+            lowest, numbers = self._range.lowest or 0, bool(self._schema.classes)
+            named = self._names.class_list is not None and not numbers
             names = column_names(y) if named else []
             highest = len(self._names.names) if named else self._range.highest
-            if not names and highest is not None and width > highest + 1 - lowest:
+            if not names and not numbers and highest is not None and width > highest + 1 - lowest:
                 raise DataError(
                     f"y has {width} columns; give one for each of the {highest + 1 - lowest} labels, or lists of them"
                 )
-            given = self._numbered(names, learn, "y.columns")[column] if names else column + lowest
+            if names:
+                given = self._numbered(names, learn, "y.columns")[column]
+            else:
+                given = column.tolist() if numbers else self._of_classes(column + lowest, len(column), learn)
             known = np.ones(n, bool)
         else:
             start, given, known = joined(y, n)
         with placed(start):
-            labels = self._labels(given, int(start[-1]), learn)
+            labels = given if isinstance(given, np.ndarray) else self._labels(given, int(start[-1]), learn)
         label = np.where(known, np.diff(start), np.nan)
         batch = batch_ops.with_lists_in_order(empty(n, 0, 0)._replace(label=label, label_start=start, labels=labels))
         return {name: getattr(batch, name) for name in ("label", "label_start", "labels")}
@@ -139,24 +174,33 @@ class LabelConverter:
             label = self._single(labels[0], named)
             if label is not None:
                 return label
-        if named and are_names(labels):
+        if named:
             values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
             if len(values) != n:
                 raise DataError(f"y: {len(values)} of them for {n} examples; give one for each example")
             return self._numbered(values, learn)
-        if not named and are_names(labels):
+        if are_names(labels):
             labels = [self._number_in(value, i) for i, value in enumerate(labels)]
+        return self._of_classes(labels, n, learn)
+
+    def _of_classes(self, labels: Any, n: int, learn: bool) -> np.ndarray:
+        """Return n numbers of classes as float64[n], NaN for missing ones."""
         label = array_input.column("y", labels, n)
-        self._check(label, named, learn, labels)
+        self._check(label, self._names.class_list is not None, learn, labels)
         return label
 
     def _single(self, label: Any, named: bool) -> np.ndarray | None:
         """Return the label of a single example as float64[1], if it is the most usual kind of label; else None."""
         if named:
-            number = self._numbers.get(label) if type(label) is str else None
+            number = self._numbers.get(label) if type(label) in (str, int) else None
             return None if number is None else np.array([number], np.float64)
         lowest, highest, _ = self._range
-        if type(label) is int and lowest is not None and highest is not None and lowest <= label <= highest:
+        if (
+            type(label) is int
+            and lowest is not None
+            and highest is not None
+            and lowest <= label <= min(highest, self.highest)
+        ):
             return np.array([label], np.float64)
         return None
 
@@ -164,17 +208,22 @@ class LabelConverter:
         """Return the class that a text at position `i` writes, and other values as they are."""
         if not isinstance(value, str):
             return value
-        number = class_names.number_of(value)
-        if number < 0 or self._range.highest is None:
+        if (
+            class_names.number_of(value) in (class_names.NO_NUMBER, class_names.OTHER_FORM)
+            or self._range.highest is None
+        ):
             raise DataError(f"y[{i}] is {short_repr(value)}, and the classes of this learner are numbers: give numbers")
-        return number
+        return int(float(value))
 
     def _numbered(self, values: Sequence[Any], learn: bool, place: str = "y") -> np.ndarray:
         names, numbers, classes = self._names, self._numbers, self._classes
         try:
             label = np.array([numbers.get(value, 0) for value in values], np.float64)
         except TypeError:  # a list or another object that cannot be a key
-            wrong = [not (isinstance(value, str) or array_input.is_missing(value)) for value in values]
+            wrong = [
+                not (isinstance(value, str) or array_input.is_missing(value) or _written_number(value))
+                for value in values
+            ]
             raise _no_name(values, wrong.index(True)) from None
         if label.all():
             return label
@@ -186,14 +235,15 @@ class LabelConverter:
         growing = learn and names.growing
         most = self._range.highest
         for i in np.flatnonzero(label == 0).tolist():
-            value = values[i]
-            if value in given:
-                label[i] = given[value]
+            own = values[i]
+            if own in given:
+                label[i] = given[own]
                 continue
-            if array_input.is_missing(value):
+            if array_input.is_missing(own):
                 label[i] = math.nan
                 continue
-            if not isinstance(value, str):
+            value = own if isinstance(own, str) else _written_number(own)
+            if value is None:
                 raise _no_name(values, i)
             key = class_names.key_of(value)
             if not key:
@@ -222,7 +272,7 @@ class LabelConverter:
                 if most is not None and new[value] > most:
                     allowed = f"allowed are {most} different names" + (f" ({self._range.set_by})" if most else "")
                     raise DataError(f"{place}[{i}] is {short_repr(value)}, a name too many: {allowed}")
-            label[i] = given[value] = classes.get(key) or new[value]
+            label[i] = given[own] = classes.get(key) or new[value]
         names.append(list(new))
         self._numbers.update(given)
         self._spellings.update(spellings)
@@ -236,6 +286,8 @@ class LabelConverter:
         lowest, highest, _ = self._range
         if named:
             highest = len(self._names.names)  # a class without a name cannot be predicted
+        elif learn and highest is not None:
+            highest = int(min(highest, self.highest))
         if highest is None:
             return
         wrong = ~np.isnan(label) & ~((label >= lowest) & (label <= highest) & (label == np.floor(label)))
@@ -250,7 +302,8 @@ class LabelConverter:
         value = array_input.array("y", given).tolist()[at]
         if value is False:
             allowed = f"as a number it is 0, and {allowed}; give names, such as 'True' and 'False'"
-        raise DataError(f"y[{at}] is {written(value)}; {allowed}")
+        whole = not isinstance(value, bool) and label[at] == np.floor(label[at])
+        raise (NotClassNumber if whole else DataError)(f"y[{at}] is {written(value)}; {allowed}")
 
 
 def refuse_lists(y: Any, cure: str) -> None:
@@ -305,6 +358,7 @@ def of_matrix(y: Any, n: int) -> tuple[Int64s, Int64s, int] | None:
 
     None stands for labels that are no matrix with several columns of numbers.
     """
+    y = np.array(y) if is_listed_matrix(y) else y
     if hasattr(y, "tocsr") or hasattr(y, "indptr"):
         rows = array_input.rows_of(y)
         row, column, value = np.repeat(np.arange(len(rows.start) - 1), np.diff(rows.start)), rows.column, rows.value
@@ -355,7 +409,13 @@ def _no_name(values: Sequence[Any], i: int) -> DataError:
     """Return the error for a label that is no name, although the first one is."""
     if isinstance(values[i], bytes):
         return DataError(f"y[{i}] is {short_repr(values[i])}, bytes that would be predicted as text; decode them")
-    return DataError(f"y[{i}] is {short_repr(values[i])}; allowed are names, because other labels are names")
+    return DataError(f"y[{i}] is {short_repr(values[i])}; allowed are names, and numbers, which are names as written")
+
+
+def _written_number(value: Any) -> str | None:
+    """Return how a number is written, which is then the name of a class; None if it is no number."""
+    number = None if isinstance(value, (bool, np.bool_)) else array_input.number(value)
+    return None if number is None or not math.isfinite(number) else class_names.spelled(value)
 
 
 def weights_of(values: Any, n: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..data.batch import Batch
-from ..errors import UsageError, XclassWarning
+from ..errors import NotClassNumber, UsageError, XclassWarning
 from ..kernels import jit
 from ..reductions import presets, registry
 from ..reductions.core.contract import BatchTask
@@ -668,11 +668,29 @@ class Learner:
     ) -> Iterator[Batch]:
         """Convert examples into batches, until the caller is interrupted."""
         _ = self.core.reduction  # a closed learner has none
-        return exclusive.until_interrupted(self.inputs.batches(X, y, sample_weight, learn))
+        return exclusive.until_interrupted(self.converted(lambda own: own.batches(X, y, sample_weight, learn), learn))
 
     def _example(self, example: Example, label: Any, weight: float | None, learn: bool) -> Batch:
         _ = self.core.reduction
-        return self.inputs.example(example, label, weight, learn)
+        return self.converted(lambda own: own.example(example, label, weight, learn), learn)
+
+    def converted(self, convert: Callable[[Inputs], T], learn: bool) -> T:
+        """Return examples that a function converts; numbers that no class has become names of classes with `learn`."""
+        try:
+            return convert(self.inputs)
+        except NotClassNumber:
+            if not learn:
+                raise
+            if not self.name_numbers():
+                self.inputs.labels.highest = math.inf
+            return convert(self.inputs)
+
+    def name_numbers(self, highest: int | None = None) -> bool:
+        """Let classes have names, so that any number can be one; return whether that is possible, see `with_names`."""
+        core = None if self.core.names.class_list is not None else self.core.with_names(highest)
+        if core is not None:
+            self._take(core)
+        return core is not None
 
     def _learning(self, job: Callable[[], T]) -> tuple[T, tuple[str, ...]]:
         """Call a function that learns; Ctrl-C ends it after the batch that is learned. Return its messages, too."""
@@ -712,13 +730,13 @@ class Learner:
     # properties
 
     @property
-    def classes(self) -> list[str] | int | None:
+    def classes(self) -> list[Any] | int | None:
         """Return the names of the classes seen, the number of classes if labels are numbers, or None for "scalar"."""
         names = self.core.names
         if self.core.config.reduction.labels == "simple":
             return None
-        if names.class_list is not None:
-            return names.names[: names.highest_seen]
+        if (listed := self.core.classes) is not None:
+            return list(listed[: names.highest_seen])
         return self.core.spec.classes or self.core.reduction.classes_seen
 
     @property

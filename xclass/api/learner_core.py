@@ -8,7 +8,7 @@ batches, execute each stage on a thread of its own.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from ..binary import gd
 from ..data import batch_ops, class_names, feature_names, interactions, tables
 from ..data.batch import PATH_GROUP, Batch
-from ..data.schema import OTHER, Schema
+from ..data.schema import NUMBER, OTHER, Schema
 from ..errors import UsageError
 from ..reductions.core import base
 from ..reductions.core.contract import BatchTask
@@ -25,7 +25,7 @@ from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.spec import Wanted
 from ..system import exclusive
 from ..system.pipeline import Pipeline
-from . import arrays, configuration
+from . import arrays, configuration, labels
 from .configuration import Config, LearnerUse
 from .model_contents import Contents
 from .preparation import Preparation
@@ -62,6 +62,7 @@ class LearnerCore:
     """
 
     _reduction: base.Learner | None = None
+    _numbers: list[Any]  # see `classes`
     learned: Callable[[BatchTask], None] | None = None
 
     def __init__(self, config: Config, use: LearnerUse, contents: Contents | None = None) -> None:
@@ -69,12 +70,13 @@ class LearnerCore:
         if self.only_predicts:
             config = config.with_values({"predict_only_model": True})
             use = use._replace(weights_only=not use.inspected)
-        self.config = config
+        self.config, self._use = config, use
         self.spec = spec = configuration.spec_of(config, use)
         self.label_range = configuration.label_range(config, spec)
         self.takes_block = config.reduction.dense(spec) == base.TAKEN
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.schema = Schema()
+        self._numbers = []
         self.examples, self.clock = 0, 0.0
         self.learns_singly = False
         self.namespace_of_words: Callable[[], str | None] = lambda: None
@@ -147,6 +149,40 @@ class LearnerCore:
             self._wanted = None  # if this is interrupted
             self.reduction.want(wanted)
             self._wanted = wanted
+
+    @property
+    def classes(self) -> Sequence[Any] | None:
+        """Return the classes as a program gets them, by number from 1; None if they are these numbers."""
+        names = self.names.class_list
+        if names is None or not self.schema.classes:
+            return names
+        self._numbers += map(class_names.given_as, names[len(self._numbers) :])
+        return self._numbers
+
+    def with_names(self, highest: int | None = None) -> LearnerCore | None:
+        """Return a learner that has learned the same and takes any number as a class; this one is closed.
+
+        Its classes are names, those of the classes up to the `highest` being their numbers. None if that is not
+        possible: the number of classes is given, some examples are not learned yet, or there would be too many names.
+        """
+        highest = highest or (self.reduction.highest_seen if configuration.grows(self.config.reduction) else None)
+        held = bool(self._pending) or self.unlearned or (self.examples and self.preview_size is not None)
+        if highest is None or highest > labels.HIGHEST_NUMBER or held or self.only_predicts or self.spec.vw_exact:
+            return None
+        lowest = self.label_range.lowest or 0
+        names = list(map(str, range(lowest, highest + 1))) if self.examples else []
+        changed = {"learn_names": True, "named_labels": class_names.joined(names) or None}
+        config = configuration.with_defaults(self.config.with_values(changed), self._use)
+        contents = self.contents() if self.examples else None
+        if contents is not None:
+            contents.options.update(changed)
+            contents.schema.classes = NUMBER
+        new = LearnerCore(config, self._use, contents)
+        new.schema.replace(self.schema)
+        new.schema.classes = NUMBER
+        new.notes += self.notes
+        self.close()
+        return new
 
     @property
     def stages(self) -> list[Callable[[BatchTask], None]]:

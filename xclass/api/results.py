@@ -101,7 +101,7 @@ def _kind(core: LearnerCore) -> type[np.generic]:
 
 def _named(core: LearnerCore, labels: list[int]) -> list[Any]:
     """Return a list of labels as numbers, or as names if labels are names, without those that have none yet."""
-    names = core.names.class_list
+    names = core.classes
     return labels if names is None else [names[y - 1] for y in labels if y <= len(names)]
 
 
@@ -126,9 +126,9 @@ def answers(core: LearnerCore, task: BatchTask) -> list[Any]:
         return [_named(core, labels) for labels in found]
     if core.config.reduction.labels != "multiclass":
         return found
-    if core.names.class_list is None:
+    if core.classes is None:
         return found if core.label_range.lowest == 0 else [label or None for label in found]
-    return [class_names.name_of(label, core.names.names) for label in found]
+    return [class_names.name_of(label, core.classes) for label in found]
 
 
 def predictions(core: LearnerCore, batches: Iterable[Batch]) -> np.ndarray:
@@ -203,7 +203,7 @@ def explanations(core: LearnerCore, batches: Iterable[Batch], given: Examples, k
     found: list[Explanation] = []
     for batch in batches:
         core.want()
-        named = naming.naming_of(core.names.class_list, c.reduction.labels != "simple")
+        named = naming.naming_of(core.classes, c.reduction.labels != "simple")
         tasks = core.tasks(batch, False, core.clock)
         examples = (batch_ops.cut(task.batch, i, i + 1) for task in tasks for i in range(task.batch.n))
         for example in map(naming.without_unknown_label, examples):
@@ -216,7 +216,7 @@ def explanations(core: LearnerCore, batches: Iterable[Batch], given: Examples, k
 
 def class_labels(core: LearnerCore, labels: np.ndarray, other: object = None) -> np.ndarray:
     """Return labels as numbers, or as names if the classes have names, with `other` for label 0."""
-    if core.names.class_list is None:
+    if core.classes is None:
         return labels
-    names = np.array([other, *core.names.names], object)
+    names = np.array([other, *core.classes], object)
     return names[np.where((labels > 0) & (labels < len(names)), labels, 0)]

@@ -22,7 +22,7 @@ import itertools
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import bare, jit
 from . import hashing
 
+T = TypeVar("T")
 SPACE, COMMA = 32, 44  # the largest byte that can follow a name, and what follows it in a list
 DONE, TABLE_FULL, REFUSED = range(3)  # why `number_names` returned
 UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; it is no class
@@ -39,6 +40,7 @@ NEGATIVE, NO_NUMBER, OTHER_FORM = -1, -2, -3  # what `class_number` returns for 
 MOST_NUMBER = 10**15  # numbers of classes are read up to this one
 MOST_BYTES = 4096  # of a name in UTF-8
 NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.0*)?")
+WHOLE = re.compile("0|-?[1-9][0-9]*")
 BLANKS = re.compile(r"[ \t\n\r\v\f]+")  # white space as in `bytes.split`
 
 
@@ -165,7 +167,7 @@ def fill_slots(table: Table, count: int) -> None:
 # -- Python
 
 
-def name_of(label: float, names: Sequence[str] | None) -> str | None:
+def name_of(label: float, names: Sequence[T] | None) -> T | None:
     """Return the name of a class, None if it has none; `names` are those of the classes 1, 2, ..."""
     return names[int(label) - 1] if names is not None and 0 < label <= len(names) else None
 
@@ -287,6 +289,11 @@ def spelled(label: Any) -> str:
     if isinstance(label, (float, np.floating)) and label.is_integer():
         return str(int(label))
     return str(label)
+
+
+def given_as(name: str) -> int | str:
+    """Return the number that a program gave where the name of its class is `name`, or the name if that is no number."""
+    return int(name) if WHOLE.fullmatch(name) else name
 
 
 def key_of(name: str) -> str:

@@ -53,6 +53,7 @@ SHAPE = Record(
         "names": Record(others=Record(others=OneOf((NUMBER, TEXT)))),
         "form": OneOf(FORMS),
         "width": Whole(1, MOST_COLUMNS),
+        "classes": OneOf((NUMBER,)),
     },
 )
 REMEDY = "train the model again, or take another copy of the file"
@@ -85,6 +86,7 @@ class Schema:
     room : number of names that can still be added
     form : MATRICES or PLAIN if the learner has learned from nothing else, empty before it has learned, or OTHER
     width : number of columns of the dense block, 0 before the learner has learned from one
+    classes : NUMBER if a program gave the names of the classes as numbers, which it gets back, else empty
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class Schema:
         self.columns: dict[str, str] = dict(columns)
         self.label = label
         self.names: Kinds = {}
-        self.room, self.form, self.width = MOST_NAMES, form, 0
+        self.room, self.form, self.width, self.classes = MOST_NAMES, form, 0, ""
         self._told: set[str] = set()  # names of which a warning says that values have another kind
         self.add_names(names or {})
 
@@ -113,17 +115,18 @@ class Schema:
         """Return a copy, which does not change when the learner goes on; no names are added to it if it is `fixed`."""
         new = Schema(self.columns.items(), self.label, self.names, self.form)
         new.room *= not fixed
-        new.width = self.width
+        new.width, new.classes = self.width, self.classes
         return new
 
     def replace(self, other: Schema) -> None:
-        """Take what another schema has, but keep the width if that has none, because no reader finds it."""
-        self.__dict__.update({**other.copy().__dict__, "width": other.width or self.width})
+        """Take what another schema has, but keep the width and the kind of classes, which no reader finds."""
+        kept = {"width": other.width or self.width, "classes": other.classes or self.classes}
+        self.__dict__.update({**other.copy().__dict__, **kept})
 
     @property
     def is_known(self) -> bool:
         """Return whether there is something to store in a model."""
-        return bool(self.columns or self.names or self.form in FORMS or self.width)
+        return bool(self.columns or self.names or self.form in FORMS or self.width or self.classes)
 
     def check_width(self, columns: int) -> None:
         """Raise DataError if a dense block has another number of columns than that learned from."""
@@ -221,7 +224,8 @@ class Schema:
         names = {"names": dict(sorted(self.names.items()))} if self.names else {}  # sorted: batches mix them
         form = {"form": self.form} if self.form in FORMS else {}
         width = {"width": self.width} if self.width else {}
-        return {"columns": self.columns, "label": self.label, **names, **form, **width}
+        classes = {"classes": self.classes} if self.classes else {}
+        return {"columns": self.columns, "label": self.label, **names, **form, **width, **classes}
 
     def to_bytes(self) -> bytes:
         return json.dumps(self.record(), separators=(",", ":")).encode()
@@ -230,7 +234,7 @@ class Schema:
     def from_record(cls, record: dict[str, Any]) -> Schema:
         """Return a schema from an object of JSON whose shape was checked."""
         schema = cls(record["columns"].items(), record["label"], record.get("names"), record.get("form", ""))
-        schema.width = record.get("width", 0)
+        schema.width, schema.classes = record.get("width", 0), record.get("classes", "")
         return schema
 
     @classmethod

@@ -128,9 +128,7 @@ def checked_lists(y: Any, columns: AnyArray | None, lists: bool) -> Targets:
     """
     y = collected(y)
     if isinstance(y, (list, tuple)):
-        widths = {len(row) if labels.is_list(row) else 1 for row in y}
-        if not lists and len(widths) == 1 and max(widths) > 1 and all(value in (0, 1) for row in y for value in row):
-            y = np.array(y)
+        y = labels.one_by_one(y) if lists else np.array(y) if labels.is_listed_matrix(y) else y
     elif not hasattr(y, "shape"):
         y = np.asarray(y)
     elif len(y.shape) == 2 and y.shape[1] == 1 and not hasattr(y, "dtype"):  # a DataFrame

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ..api.labels import HIGHEST_NUMBER
 from ..array_types import AnyArray, Bools, Float64s, Int64s
 from ..data import array_input, class_names
 from ..errors import DataError, UsageError
 from ..explain.records import ExplainedClass, Explanation
 from ..system.printable import short_repr
 
-# integers above it are identifiers; as classes they would make the arrays of a learner too large
-HIGHEST_NUMBER = 10**7
 KINDS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "U": "strings", "O": "strings"}
 
 
@@ -135,12 +134,10 @@ class ClassLabels:
                 "type, or fit a new estimator"
             )
         if self.numbered:
-            wrong = (labels < self.lowest) | (labels > HIGHEST_NUMBER)
-            if wrong.any():
+            if (wrong := labels != np.floor(labels)).any():
                 at = int(np.argmax(wrong))
                 raise DataError(
-                    f"y[{at}] is {labels[at]}; allowed are whole numbers from {self.lowest} to {HIGHEST_NUMBER}, "
-                    "because the first labels were such numbers; to use other labels, fit a new estimator with strings"
+                    f"y[{at}] is {labels[at]}; allowed are whole numbers, because the first labels were such numbers"
                 )
             return labels
         if labels.dtype.kind == "O" and self.values.dtype.kind == "U":
@@ -169,14 +166,17 @@ class ClassLabels:
 
         Some of the `names` of classes may be no labels, because a call was interrupted before it had learned from them.
         """
-        if self.numbered:
+        if self.numbered and not names:
 
             def position_of_number(classes: Int64s) -> Int64s:
                 at = np.minimum(np.searchsorted(self.values, classes), len(self.values) - 1)
                 return np.where(self.values[at] == classes, at, -1)
 
             return position_of_number
-        by_class = np.array([-1, *(self._positions.get(name, -1) for name in names)], np.int64)
+        positions = self._positions
+        if self.numbered:  # and later labels were no numbers of classes
+            positions = {class_names.spelled(value): j for j, value in enumerate(self.values.tolist())}
+        by_class = np.array([-1, *(positions.get(name, -1) for name in names)], np.int64)
         return lambda classes: by_class[np.where((classes > 0) & (classes < len(by_class)), classes, 0)]
 
 

@@ -157,8 +157,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
             with placed(y.start):
                 own, expected = labels.converted(own), labels.converted(expected)
             labels = labels.extended(expected)
-            lowest, highest, _ = learner.core.label_range
-            new_learner.check_classes(self, labels, None if highest is None else highest + 1 - (lowest or 0))
+            new_learner.make_room(self, learner, labels)
         else:
             record = new_learner.record_of(self)
             lowest = int(record.labels == "multiclass")

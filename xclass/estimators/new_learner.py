@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from ..api import configuration
 from ..api.configuration import LearnerUse
+from ..api.labels import HIGHEST_NUMBER
 from ..api.learner import Learner, is_identity
 from ..api.learner_core import LearnerCore
 from ..array_types import AnyArray
@@ -20,7 +21,7 @@ from ..options.spelling import Spelling
 from ..reductions import registry
 from ..reductions.core.base import Reduction
 from .checks import is_number
-from .class_labels import HIGHEST_NUMBER, ClassLabels, distinct
+from .class_labels import ClassLabels, distinct
 
 FREE_CLASSES = 1000  # least number of classes beyond those of the first `partial_fit` that a fixed reduction has
 IDENTIFIERS = 10  # integers larger than this multiple of the number of classes are identifiers, and become names
@@ -96,15 +97,29 @@ def _parameters() -> dict[str, str]:
 PARAMETERS = Spelling(_parameters)
 
 
-def check_classes(estimator: Any, labels: ClassLabels, classes: int | None) -> None:
-    """Raise UsageError if the labels need more classes than the learner has."""
-    if classes is not None and labels.needed > classes:
-        kind = "the label" if labels.numbered and labels.lowest else "the number of labels"
+def check_classes(estimator: Any, labels: ClassLabels, classes: int | None, numbers: bool = True) -> None:
+    """Raise UsageError if the labels need more classes than the learner has, whose classes are `numbers` or names."""
+    needed = labels.needed if numbers else len(labels.values)
+    if classes is not None and needed > classes:
+        kind = "the label" if numbers and labels.numbered and labels.lowest else "the number of labels"
         grow = ", or a reduction whose classes grow, such as 'multiclass'" if estimator.KIND == "multiclass" else ""
         raise UsageError(
-            f"y: {kind} {labels.needed} is above the {classes} classes of this {estimator.reduction}; give "
-            f"max_classes={labels.needed} or more{grow}"
+            f"y: {kind} {needed} is above the {classes} classes of this {estimator.reduction}; give "
+            f"max_classes={needed} or more{grow}"
         )
+
+
+def make_room(estimator: Any, learner: Learner, labels: ClassLabels) -> None:
+    """Let any number be a label if some are no numbers of classes; raise UsageError if there are too many classes."""
+    core = learner.core
+    lowest, highest, _ = core.label_range
+    if configuration.grows(core.config.reduction) or highest is None:
+        return  # the learner does so itself
+    numbers = core.names.class_list is None
+    learned = labels.values[labels.learned]
+    if numbers and (labels.values[0] < (lowest or 0) or labels.values[-1] > HIGHEST_NUMBER):
+        numbers = not (len(learned) and learner.name_numbers(int(learned[-1])))
+    check_classes(estimator, labels, highest + 1 - (lowest or 0), numbers)
 
 
 def _options(estimator: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ..api.labels import HIGHEST_NUMBER
 from ..array_types import AnyArray, Float64s, Int64s
 from .class_labels import ClassLabels
 
@@ -45,7 +46,7 @@ class Targets(NamedTuple):
         given = labels.for_learner(self.labels)
         if self.start is None:
             return given
-        if not labels.numbered:
+        if not labels.numbered or labels.values[0] < 0 or labels.needed > HIGHEST_NUMBER:
             return [given[low:high] for low, high in pairwise(self.start.tolist())]
         return matrix(self.start, given.astype(np.int64), labels.needed)
 

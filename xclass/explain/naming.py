@@ -17,13 +17,14 @@ from .records import ExplainedClass, Explanation, Label, Reasons, Share, with_sh
 Naming = Callable[[Any], Label]  # from a label as a learner has it to that which users see
 
 
-def naming_of(names: Sequence[str] | None, multiclass: bool) -> Naming:
+def naming_of(names: Sequence[Any] | None, multiclass: bool) -> Naming:
     """Return the function that gives labels the form that users see; `names` is None if classes are numbers."""
 
     def shown(label: Any) -> Label:
         if not multiclass:
             return float(label)
-        return class_names.name_of(label, names) or int(label)
+        name: Label = class_names.name_of(label, names)
+        return int(label) if name is None else name
 
     return shown
 

@@ -29,7 +29,7 @@ from ..array_types import Float64s, Int64s, UInt8s, UInt32s
 from ..data import batch_ops, class_names, hashing, texts
 from ..data.batch import NO_DENSE, Batch, Pool
 from ..data.class_names import Names, fixed_table, key_of, separated
-from ..errors import DataError, UsageError
+from ..errors import DataError, NotClassNumber, UsageError
 from ..kernels.direct import DirectCall
 from ..options.declare import option
 from ..options.relations import refused
@@ -444,7 +444,8 @@ class Parser:
         cure = malformed.CURE
         if notes[-1, 0] == malformed.SEVERAL_LABELS:  # which always stops a regression
             cure = malformed.CURE_OF_LISTS if self.rules.multiclass else ""
-        return DataError(self._message(text, notes[-1].tolist(), name) + cure)
+        of_number = notes[-1, 0] in (malformed.NEGATIVE, malformed.OUTSIDE)
+        return (NotClassNumber if of_number else DataError)(self._message(text, notes[-1].tolist(), name) + cure)
 
     def _message(self, text: UInt8s, note: list[int], name: str) -> str:
         """Return the message about one problem; `note` is its number, line, start of the line and position."""

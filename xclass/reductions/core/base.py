@@ -105,6 +105,11 @@ class Learner(ABC):
         return 0
 
     @property
+    def highest_seen(self) -> int:
+        """Return the highest class of the examples learned, if the number of classes was not given as an option."""
+        return 0
+
+    @property
     def preview_size(self) -> int | None:
         """Return how many examples to preview before any is learned: 0 for all of the data, None for no preview."""
         return None

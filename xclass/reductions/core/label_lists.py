@@ -220,6 +220,10 @@ class MultilabelLearner(Learner):
         return int(np.count_nonzero(self.counts[:-1])) if self.grows else 0
 
     @property
+    def highest_seen(self) -> int:
+        return len(self.counts) - 2 + self.lowest
+
+    @property
     def named(self) -> int:
         """Return how many labels have a name; all if labels are numbers, or if names may be added meanwhile."""
         labels = len(self.counts) - 1

@@ -392,6 +392,10 @@ class ProbabilityTree(Learner):
     def classes_seen(self) -> int:
         return int(np.count_nonzero(self.members[0].tree.key))
 
+    @property
+    def highest_seen(self) -> int:
+        return int(self.members[0].tree.key.max(initial=0))
+
     def can_learn(self, label: Int64s) -> Bools:
         """Return whether every tree that is searched has a leaf of each label; the others lack rare ones."""
         known = np.ones(len(label), bool)

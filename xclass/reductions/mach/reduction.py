@@ -240,6 +240,10 @@ class Mach(Learner):
         return int(self.seen.size[0])
 
     @property
+    def highest_seen(self) -> int:
+        return int(self.seen.label[: self.classes_seen].max(initial=0))
+
+    @property
     def most_rows(self) -> int | None:
         listed = self.classes_seen if self.listing_options.probabilities else 0
         return max(1, probabilities.MOST_PAIRS // max(self.repetitions * self.buckets, listed))

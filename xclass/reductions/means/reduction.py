@@ -104,6 +104,10 @@ class Means(Learner):
         return int(self.seen.size[0])
 
     @property
+    def highest_seen(self) -> int:
+        return int(self.seen.label[: self.classes_seen].max(initial=0))
+
+    @property
     def most_rows(self) -> int | None:
         return (
             max(1, probabilities.MOST_PAIRS // (self.classes_seen + 1)) if self.listing_options.probabilities else None

@@ -60,6 +60,10 @@ class MulticlassWithRows(Multiclass):
     def classes_seen(self) -> int:
         return max(super().classes_seen, self.means.classes_seen)
 
+    @property
+    def highest_seen(self) -> int:
+        return max(super().highest_seen, self.means.highest_seen)
+
     def survey(self, task: BatchTask, vw_exact: bool) -> None:
         super().survey(task, vw_exact)
         self.means.skip_large_rows(task)

@@ -277,13 +277,14 @@ class OneAgainstAll(scorers.ClassScorers):
         is valid. `gd.restore_table` describes what its checks protect.
         """
         indexing = self.options.indexing
-        low, high = (0, UNDECIDED) if indexing is None else (indexing, indexing)
+        low = 0 if indexing is None else indexing
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.table, arrays, self.resume, self.rule)
             stored_arrays.fill("order", arrays, self.order)
             stored_arrays.check_permutation("order", self.order)
             stored_arrays.fill("random", arrays, self.random)
-            self.indexing = stored_arrays.take_fact("indexing", facts, int, low, high)
+            known = stored_arrays.take_fact("indexing", facts, int, low, UNDECIDED)
+            self.indexing = known if indexing is None else indexing  # which a learner of numbers had not decided
             self.next_negative = stored_arrays.take_fact("next", facts, int, 0, self.classes - 1)
             if self.as_vw and indexing is None:  # VW does not store the detected base
                 self.indexing = UNDECIDED

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...api import arrays, inputs, results
+from ...api.labels import one_by_one
 from ...api.learner import Learner
 from ...api.learner_core import LearnerCore
 from ...data import batch_ops
@@ -160,16 +161,15 @@ def _converted(
 
     None stands for no examples.
     """
-    core = learner.core
-    core.names.growing = learns and learner.growing
+    learner.core.names.growing = learns and learner.growing
     found: list[Answer | XclassError] = []
     batches: list[Batch] = []
     owners: list[int] = []
     for i, question in enumerate(questions):
         try:
-            if question.k is not None and not core.config.reduction.probabilities:
-                raise UsageError(f"{core.config.reduction.name} does not estimate probabilities; leave k out")
-            given = list(learner.inputs.batches(question.examples, question.labels, question.weights, learns))
+            if question.k is not None and not learner.core.config.reduction.probabilities:
+                raise UsageError(f"{learner.core.config.reduction.name} does not estimate probabilities; leave k out")
+            given = learner.converted(functools.partial(_batches, question, learns), learns)
         except XclassError as error:
             error.args = (_moved(str(error), question.before),)
             found.append(error)
@@ -177,11 +177,16 @@ def _converted(
         for batch in given:
             batches.append(batch)
             owners += [i] * batch.n
-        notes = [_moved(note, question.before) for note in core.take_notes()]
+        notes = [_moved(note, question.before) for note in learner.core.take_notes()]
         found.append({"predictions": [], **({"learned": 0} if learns else {}), **_warnings(notes)})
     if len(batches) > 1:
         return found, batch_ops.pick([(batch, np.arange(batch.n)) for batch in batches]), owners
     return found, batches[0] if batches else None, owners
+
+
+def _batches(question: Question, learns: bool, own: inputs.Inputs) -> list[Batch]:
+    labels = None if question.labels is None else one_by_one(question.labels)
+    return list(own.batches(question.examples, labels, question.weights, learns))
 
 
 def _answer(
@@ -233,9 +238,11 @@ def _add(
     lists = results.best_lists(core, task, k) if k and not task.learn else None
     labels: list[list[Any]] = []
     p: list[list[float]] = []
+    none = None
     if lists is not None:
         of_classes, of_p = arrays.top_k_arrays(lists, k)
         labels, p = results.class_labels(core, of_classes).tolist(), of_p.tolist()
+        none = -1 if core.classes is None else None  # beyond the last class
     learned = task.learned().tolist() if task.learn else ()
     for i, owner in enumerate(owners):
         answer = found[owner]
@@ -244,7 +251,7 @@ def _add(
         one: dict[str, Any] = {"prediction": _finite(predicted[i])}
         if lists is not None and (most := questions[owner].k) is not None:
             pairs = zip(labels[i][:most], p[i], strict=False)
-            one["top"] = [{"class": y, "probability": value} for y, value in pairs if y not in (-1, None)]
+            one["top"] = [{"class": y, "probability": value} for y, value in pairs if y != none]
         answer["predictions"].append(one)
         if task.learn:
             answer["learned"] += learned[i]
