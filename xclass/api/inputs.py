@@ -24,7 +24,7 @@ from ..text.malformed import LEARN_LISTS
 from . import arrays
 from .configuration import feature_bits, note_about_rows
 from .labels import KindOfLabels, LabelConverter, are_lists, are_names, one_by_one, weights_of
-from .learner_core import LearnerCore
+from .learner_core import Finds, LearnerCore
 
 T = TypeVar("T")
 Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
@@ -81,7 +81,7 @@ class Inputs:
         self._texts = Texts(core.config.parser, self._rule.hash_all, self._rule.mask)
         self._dicts = dicts.DictConverter(self.hasher, self._constant, core.schema, self.notes)
         self._text = ""  # the first of the last texts
-        core.namespace_of_words = lambda: self._namespace_of_words(core)
+        core.namespace_of_words = self._namespace_of_words
         self._noted: frozenset[str] = frozenset()  # columns of which a note says that they are left out, other notes
 
     @cached_property
@@ -172,6 +172,13 @@ class Inputs:
             return frame.matrix() if self._schema.form == MATRICES and self._schema.width else frame
         if isinstance(given, (list, tuple)) and given and all(isinstance(item, Mapping) for item in given):
             return self._rows(given) or [self._dicts.as_learned(example) for example in given]
+        column = self._schema.text_column
+        if (
+            column is not None
+            and isinstance(given, (list, tuple))
+            and (isinstance(given, Documents) or _are_plain(given))
+        ):
+            return Frame([{column: text} for text in given], self._schema)
         if (not self._schema and self._schema.form != PLAIN) or isinstance(given, (Batch, Documents, str, Frame)):
             return given
         table = self._table(given)
@@ -223,8 +230,15 @@ class Inputs:
             self._schema.add_form(OTHER)
         return self._dicts.batch(examples, learn)
 
-    def _plain(self, texts: Sequence[str], learn: bool) -> tables.TextTable:
-        """Return what converts plain texts; raise UsageError if the learner has learned from columns alone."""
+    def _plain(self, texts: Sequence[str], learn: bool) -> tables.Table:
+        """Return what converts plain texts; raise UsageError if the learner has learned from columns alone.
+
+        If these are a single one of text, the texts are its cells.
+        """
+        column = self._schema.text_column
+        if column is not None:
+            table: tables.Table = self._table(Frame([{column: text} for text in texts], self._schema))
+            return table
         if any(text.strip() for text in texts):  # others are examples without features, which have no form
             if self._schema:
                 raise _other_form("plain text", self._columns, "a DataFrame or dictionaries with these columns")
@@ -391,13 +405,13 @@ class Inputs:
             return batch
         return batch._replace(**self.labels.fields(y, batch.n, learn))
 
-    def _namespace_of_words(self, core: LearnerCore) -> str | None:
-        """Return the namespace, of those that are usual, in which most words of the last text were learned."""
+    def _namespace_of_words(self, finds: Finds) -> str | None:
+        """Return the namespace, of those that are usual, in which most words of the last text are found."""
         words = WORD.findall(self._text.partition("\n")[0])[:MOST_WORDS]
         shares = {}
         for name in NAMESPACES if words else ():
             seed = self.hasher.namespace(name)
-            found = core.reduction.find(np.array([self.hasher.index(word, seed) for word in words], np.uint32))
+            found = finds(np.array([self.hasher.index(word, seed) for word in words], np.uint32))
             shares[name] = 0.0 if found is None else float(found.mean())
         best = max(shares, key=lambda name: shares[name], default="")
         return best if shares and shares[best] > LEAST_SHARE else None
@@ -499,6 +513,11 @@ def collected(given: Any) -> Any:
     return list(given) if isinstance(given, (Iterator, ValuesView)) else given
 
 
+def collected_examples(given: Any) -> Any:
+    """Return the examples of an iterator, or of a column of texts, lists or dictionaries, as a list."""
+    return array_input.items_of(collected(given))
+
+
 def count(given: Examples) -> int | None:
     """Return the number of examples if it is known before they are read."""
     if isinstance(given, Batch):
@@ -516,6 +535,11 @@ def listed(given: object) -> Sequence[Any]:
     if isinstance(given, Iterable) and not isinstance(given, (set, frozenset)):  # these have no order
         return list(given)
     raise UsageError(f"examples are {type(given).__name__} {short_repr(given)}; {KINDS}")
+
+
+def _are_plain(examples: Sequence[Any]) -> bool:
+    """Return whether examples are texts without a bar."""
+    return bool(examples) and all(isinstance(one, str) and "|" not in one for one in examples)
 
 
 def _mappings(examples: Sequence[Any]) -> Sequence[Mapping[Any, Any]]:

@@ -279,7 +279,8 @@ class Learner:
         4
         >>> model.close()
         """
-        X, y, sample_weight = map(inputs.collected, (X, y, sample_weight))
+        X = inputs.collected_examples(X)
+        y, sample_weight = map(inputs.collected, (y, sample_weight))
 
         def learned() -> tuple[np.ndarray, np.ndarray]:
             self.adapt(lambda lists: inputs.kind_of_labels(X, y, lists))
@@ -333,7 +334,7 @@ class Learner:
         ([2, 3], True)
         >>> model.close()
         """
-        X = inputs.collected(X)
+        X = inputs.collected_examples(X)
 
         def predicted() -> Any:
             batches = self._batches(X)
@@ -346,7 +347,7 @@ class Learner:
 
         The arrays of a task are valid until the function returns.
         """
-        X = inputs.collected(X)
+        X = inputs.collected_examples(X)
         return self._reading(lambda: list(map(result, self.core.predict(self._batches(X), wanted))))
 
     def probabilities(self, X: Examples) -> tuple[np.ndarray, np.ndarray]:
@@ -375,7 +376,7 @@ class Learner:
         >>> classes.tolist(), probabilities.shape
         ([1, 2], (2, 2))
         """
-        X = inputs.collected(X)
+        X = inputs.collected_examples(X)
         return self._reading(lambda: results.probabilities(self.core, self._batches(X)))
 
     def explain(self, example: Example, k: int = 2, label: Any = None) -> Explanation:
@@ -432,7 +433,7 @@ class Learner:
         """
         from ..explain import records
 
-        X, y = inputs.collected(X), inputs.collected(y)
+        X, y = inputs.collected_examples(X), inputs.collected(y)
 
         def explained() -> list[Explanation]:
             given = self.inputs.opened(X)
@@ -459,7 +460,7 @@ class Learner:
         if not record.class_scores:
             names = ", ".join(r.name for r in registry.REDUCTIONS if r.class_scores and r.labels != "multilabel")
             raise UsageError(f"{record.name} does not compare scores of classes; choose one of {names}")
-        X = inputs.collected(X)
+        X = inputs.collected_examples(X)
         return self._reading(lambda: results.scores(self.core, self._batches(X)))
 
     def learn_file(

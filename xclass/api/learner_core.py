@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..array_types import Bools, UInt32s
 from ..binary import gd
 from ..data import batch_ops, class_names, feature_names, interactions, tables
 from ..data.batch import PATH_GROUP, Batch
@@ -33,6 +34,7 @@ from .progress import VW, Progress
 from .skipped_steps import SkippedSteps
 from .unknown_features import UnknownFeatures
 
+Finds: TypeAlias = Callable[[UInt32s], Bools | None]
 FEW = 256  # examples that a stream begins with, see `learns_singly`
 
 
@@ -57,7 +59,7 @@ class LearnerCore:
         learns on, as in VW
     notes : messages about the examples that `learn` and `predict` have passed through the stages, see `take_notes`
     learns_singly : whether it has learned few examples, the last one alone, so that most features are still to come
-    namespace_of_words : returns the namespace in which the words of the last text were learned, None if there is none
+    namespace_of_words : returns the namespace in which the words of the last text are found, None if there is none
     learned : `learn` calls it with each task that was learned and counted; None for nothing
     """
 
@@ -79,7 +81,7 @@ class LearnerCore:
         self._numbers = []
         self.examples, self.clock = 0, 0.0
         self.learns_singly = False
-        self.namespace_of_words: Callable[[], str | None] = lambda: None
+        self.namespace_of_words: Callable[[Finds], str | None] = lambda finds: None
         self.notes: list[str] = []
         self._skipped_steps = SkippedSteps("batch")
         self._rows_noted = False  # whether a note says that the reduction learns badly from rows
@@ -106,7 +108,7 @@ class LearnerCore:
         """Build the reduction and restore it from the contents of a model, if there are any."""
         self._reduction = self.config.reduction.build(self.spec)
         self._wanted: Wanted | None = self.spec.wanted
-        self.unknown_features = UnknownFeatures(self)
+        self.unknown_features = UnknownFeatures()
         self.reduction.names = self.names.names
         try:
             if contents is not None:
@@ -272,7 +274,7 @@ class LearnerCore:
 
         Return the highest class seen up to and including each example, float64[n]; None unless new names are learned.
         """
-        self.unknown_features.look(task)
+        self.unknown_features.look(self, task)
         highest_seen = None
         if self.names.growing:
             self.names.highest_seen = max(self.names.highest_seen, self.reduction.highest_placed)
@@ -371,10 +373,10 @@ class LearnerCore:
             for task in self.tasks(batch, False, self.clock):
                 for stage in self.stages:
                     stage(task)
-                self.unknown_features.look(task)
+                self.unknown_features.look(self, task)
                 self.notes += task.notes
                 yield task
-        self.notes += self.unknown_features.messages()
+        self.notes += self.unknown_features.messages(self)
 
     def stop(self) -> None:
         """Let the reduction end soon what takes long, because the caller is interrupted."""

@@ -25,16 +25,14 @@ LEARNED = np.zeros(1, bool)  # of an example with a feature that was learned
 class UnknownFeatures:
     """Look at the first examples that a learner predicts in a run, or since `begin` was called."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._constants = int(core.spec.constant)
+    def __init__(self) -> None:
         self._learned: set[int] = set()  # features that were learned, so that single examples cost no time
         self.begin()
 
     def begin(self) -> None:
         self._examples = self._unknown = 0
 
-    def look(self, task: BatchTask) -> None:
+    def look(self, core: Core, task: BatchTask) -> None:
         """Set `task.unknown` if its examples are among the first; the last task of these gets the message."""
         batch = task.batch
         if self._examples >= MOST or task.learn or not batch.n:
@@ -43,27 +41,27 @@ class UnknownFeatures:
             task.unknown = LEARNED
             self._examples += 1
             return
-        task.unknown = self._find(batch)
-        if task.unknown is None or (batch.n == 1 and self._core.learns_singly):
+        task.unknown = self._find(core, batch)
+        if task.unknown is None or (batch.n == 1 and core.learns_singly):
             self._examples = MOST
             return
         self._examples += batch.n
         self._unknown += int(np.count_nonzero(task.unknown))
         if self._examples >= MOST:
-            task.notes += self.messages()
+            task.notes += self.messages(core)
 
-    def messages(self) -> list[str]:
+    def messages(self, core: Core) -> list[str]:
         """Return the message, once, if no feature of most of the examples was learned."""
         examples, unknown = self._examples, self._unknown
         self._examples, self._unknown = MOST, 0
-        return [message(self._core, unknown, examples)] if 2 * unknown > examples else []
+        return [message(core, unknown, examples)] if 2 * unknown > examples else []
 
-    def _find(self, batch: Batch) -> Bools | None:
+    def _find(self, core: Core, batch: Batch) -> Bools | None:
         """Return bool[n], whether each example has features, none of which was learned; None if it is not known."""
-        core = self._core
         if core.spec.part is not None or core.spec.vw_exact or not core.examples:
             return None
-        has_features = np.diff(batch.start) > self._constants
+        constants = int(core.spec.constant)
+        has_features = np.diff(batch.start) > constants
         if batch.columns:
             has_features &= ~batch.dense.any(axis=1)
         rows = np.flatnonzero(has_features)
@@ -74,7 +72,7 @@ class UnknownFeatures:
         self._keep(first[found])
         unknown = np.zeros(batch.n, bool)
         for i in rows[~found].tolist():
-            others = batch.index[batch.start[i] + 1 : batch.start[i + 1] - self._constants]
+            others = batch.index[batch.start[i] + 1 : batch.start[i + 1] - constants]
             known = others[core.reduction.find(others)]
             unknown[i] = not len(known)
             self._keep(known)
@@ -97,7 +95,7 @@ def message(core: Core, unknown: int, examples: int) -> str:
 
 
 def _cure(core: Core) -> str:
-    space = core.namespace_of_words()
+    space = core.namespace_of_words(core.reduction.find)
     if space is not None:
         where = f"in the namespace {short_repr(space)}" if space else "without a namespace"
         return f"; it has learned these words {where}: write `|{space} words of the text`"

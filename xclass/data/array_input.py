@@ -93,6 +93,18 @@ def is_array(given: object) -> bool:
     )
 
 
+def items_of(given: Any) -> Any:
+    """Return a column of pandas, polars or Arrow, or an array, of texts, lists or dictionaries as a list of these."""
+    name = next((name for name in ("to_pylist", "to_list", "tolist") if hasattr(given, name)), None)
+    if name is None or hasattr(given, "columns") or hasattr(given, "column_names") or getattr(given, "ndim", 1) != 1:
+        return given
+    if getattr(getattr(given, "dtype", None), "kind", "O") in "iufbc":
+        return given
+    items = list(given) if name == "tolist" else getattr(given, name)()  # arrays in an array stay as they are
+    first = next((item for item in items if not is_missing(item)), None)
+    return items if isinstance(first, (str, list, tuple, np.ndarray, Mapping)) else given
+
+
 def array(name: str, given: Any) -> AnyArray:
     """Return anything that NumPy takes as an array, masked arrays as such; raise UsageError for other objects."""
     if isinstance(given, np.ma.MaskedArray):

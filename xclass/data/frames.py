@@ -36,10 +36,18 @@ NARROW = re.compile(r"(sparse\[)?(float16|float32|halffloat|float(\[|$))")
 
 
 def is_frame(given: object) -> bool:
+    """Return whether examples are read by their columns: those of a DataFrame, or of an array with text."""
+    if isinstance(given, np.ndarray):
+        return given.ndim == 2 and given.dtype.kind in "OUT" and _has_text(given)
     if hasattr(given, "columns") and hasattr(given, "dtypes"):
         return True
     is_stream = hasattr(given, "__arrow_c_stream__") and not hasattr(given, "__array__")  # columns are arrays
     return is_stream or hasattr(given, "column_names") or hasattr(given, "__dataframe__")
+
+
+def _has_text(values: AnyArray) -> bool:
+    """Return whether there is text that writes no number among the values."""
+    return any(isinstance(cell, str) and schema.number_in(cell) is None for cell in values.flat)
 
 
 class Frame:
@@ -57,7 +65,13 @@ class Frame:
         types: list[Any]
         if isinstance(given, np.ndarray):
             names, cells = list(known.columns), [given[:, j] for j in range(given.shape[1])]
-            types, self.n = [given.dtype] * len(names), len(given)
+            if len(names) not in (0, len(cells)):
+                raise DataError(
+                    f"the array has {len(cells)} columns, and the model has learned from a table of {len(names)}; give "
+                    f"the {schema.columns_named(names)} in this order, or a DataFrame"
+                )
+            names = names or [str(j) for j in range(len(cells))]
+            types, self.n = [given.dtype if given.dtype.kind in "iufb" else "object"] * len(names), len(given)
         elif isinstance(given, (list, tuple)):
             rows = [{str(name): cell for name, cell in row.items()} for row in given]
             twice = [i for i, row in enumerate(rows) if len(row) < len(given[i])]

@@ -128,6 +128,12 @@ class Schema:
         """Return whether there is something to store in a model."""
         return bool(self.columns or self.names or self.form in FORMS or self.width or self.classes)
 
+    @property
+    def text_column(self) -> str | None:
+        """Return the name of the column if it is the only one, and text, so that a text can be read as this column."""
+        names = [name for name, kind in self.columns.items() if kind == TEXT]
+        return names[0] if len(names) == len(self.columns) == 1 else None
+
     def check_width(self, columns: int) -> None:
         """Raise DataError if a dense block has another number of columns than that learned from."""
         if columns and self.width and columns != self.width:

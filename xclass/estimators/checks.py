@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from ..api import labels
-from ..api.inputs import Documents, collected
+from ..api.inputs import Documents, collected, collected_examples
 from ..array_types import AnyArray, Float64s
 from ..data import array_input, schema
 from ..data.array_input import is_missing
@@ -32,7 +32,7 @@ def checked(
     estimator: Any, X: Any, y: Any, sample_weight: Any, reset: bool, read: Callable[[Any], Targets]
 ) -> tuple[Any, Targets, Float64s | None]:
     """Return examples, labels and weights after all checks that do not depend on the learner; `read` checks labels."""
-    X, y, sample_weight = map(collected, (X, y, sample_weight))
+    y, sample_weight = map(collected, (y, sample_weight))
     if y is None:
         raise ValueError(f"This {type(estimator).__name__} requires y to be passed, but the target y is None.")
     X = checked_examples(estimator, X, reset)
@@ -48,13 +48,15 @@ def checked(
 
 def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
     """Return examples after scikit-learn's checks: a matrix, a DataFrame with columns of text, or `Documents`."""
-    X = collected(X)
+    X = collected_examples(X)
     if isinstance(X, str):
         raise UsageError(f"X is the text {short_repr(X)}; give a list of texts, such as [{short_repr(X)}]")
     texts = _are_texts(X)
     if reset:
         for name in ("n_features_in_", "feature_names_in_"):
             estimator.__dict__.pop(name, None)
+    elif texts and estimator.learner_.core.schema.text_column is not None:
+        return Documents("" if is_missing(text) else text for text in X)
     elif texts == hasattr(estimator, "n_features_in_"):
         if isinstance(X, Sized) and not len(X):
             raise ValueError("X has 0 examples; give at least one")
@@ -70,6 +72,9 @@ def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
             f"X is {type(X).__name__}, and the estimator was fitted on a DataFrame with the columns "
             f"{schema.listed(list(columns.columns))}; give a DataFrame with these columns"
         )
+    if array_input.is_array(X) and np.asarray(X).ndim == 1:
+        shown = array_input.described(np.asarray(X))
+        raise UsageError(f"X is an array {shown}, of one dimension. Reshape your data: give a row for each example")
     if isinstance(X, np.ma.MaskedArray):
         X = array_input.filled(array_input.dense(X))
     elif isinstance(X, (list, tuple)) or getattr(getattr(X, "dtype", None), "kind", "") == "O":

@@ -447,7 +447,7 @@ class Run:
             write_error = caught
         complete = error is None and stopped is None
         idle = self.model.preparation.idle_arguments(ended=not o.testonly) if complete else []
-        idle += self.model.unknown_features.messages()
+        idle += self.model.unknown_features.messages(self.model)
         report = self.reader.report()
         for line in [*([] if o.vw_exact else self.labels.warnings()), *idle, *report]:
             self.console.warn(line)
