@@ -188,8 +188,11 @@ def test_the_summary_of_a_run_counts_the_examples_that_are_too_large():
 def test_two_files_are_not_mixed_up(place):
     (place / "a.vw").write_text("1 | a\n2 | b\n")
     (place / "b.vw").write_text("1 | zz:3e38\n")
-    result = learn("-d", "a.vw", "-d", "b.vw", "--oaa", 2)
-    assert "warning: line 1: the update" in result.err
+    assert "warning: b.vw:1: the update" in learn("-d", "a.vw", "-d", "b.vw", "--oaa", 2).err
+    of_caches = learn("-d", "a.vw", "-d", "b.vw", "--oaa", 2, "-c", "--cache_file", "c", "-k")
+    assert "warning: b.vw:1: the update" in of_caches.err
+    again = learn("-d", "a.vw", "-d", "b.vw", "--oaa", 2, "--cache_file", "c")
+    assert "warning: one of 2 files:1: the update" in again.err
     (place / "a.vw").write_text("1 | a\n2 | zz:3e38\n")
     assert "warning: a.vw:2: the update" in learn("-d", "a.vw", "--oaa", 2).err
 

@@ -199,13 +199,13 @@ def test_options_of_vw_without_effect_are_warned_of():
         resolved = config.resolve(
             given, None, groups, reductions, presets=presets.PRESETS, resolve_defaults=lambda c: c
         )
-        return [line.split(" has no effect: ")[0] for line in resolved.adjusted]
+        return [line.split(" has no effect: ")[0] for line in resolved.notes]
 
     given = {"early_terminate": 1, "holdout_period": 5}
-    assert warned(given) == ["warning: --early_terminate", "warning: --holdout_period"]
+    assert warned(given) == ["--early_terminate", "--holdout_period"]
     assert warned({**given, "passes": 2}) == warned({**given, "vw_exact": True}) == []
-    assert warned({**given, "passes": 2, "holdout_after": 9}) == ["warning: --holdout_period"]
-    assert warned({"ignore": ("a",), "keep": ("b",)}) == ["warning: --ignore"]
+    assert warned({**given, "passes": 2, "holdout_after": 9}) == ["--holdout_period"]
+    assert warned({"ignore": ("a",), "keep": ("b",)}) == ["--ignore"]
 
 
 def test_value_that_agrees_with_the_model_is_accepted():

@@ -22,7 +22,6 @@ from ..system import output_file
 from ..system.printable import short_repr
 from ..text import malformed, parser, reader
 from ..text.label_detection import LabelDetector
-from ..text.text_format import advice
 from . import configuration
 from .labels import KindOfLabels, of_examples, weights_of
 from .learner_core import LearnerCore
@@ -137,7 +136,7 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
 
 
 def read(core: LearnerCore, source: reader.Options, learn: bool = False) -> Iterator[Batch]:
-    """Yield the examples of files, standard input without any; messages about the text become notes of the learner.
+    """Yield the examples of files, standard input without any.
 
     New names become classes only with `learn`, and it is an error then if no example has a label.
     """
@@ -146,9 +145,10 @@ def read(core: LearnerCore, source: reader.Options, learn: bool = False) -> Iter
     before = schema.copy(fixed=not learn)
     opened = reader.Reader(
         source, config.parser, configuration.feature_bits(config), config.reduction.labels,
-        *core.label_range, names=names, choose=detect.chooser(source, schema if learn else before),
+        *core.label_range, names=names, choose=detect.chooser(source, schema if learn else before, config.given),
     )  # fmt: skip
-    opened.parser.notes, opened.parser.learning = core.notes, learn
+    opened.parser.learning = learn
+    core.read_from(opened)
     labelled, begun = not learn, False
     try:
         for batch in opened:
@@ -158,14 +158,15 @@ def read(core: LearnerCore, source: reader.Options, learn: bool = False) -> Iter
             labelled = labelled or not np.isnan(batch.label).all()
             yield batch
         if not labelled:
-            raise DataError(f"{opened.name}: no example was learned from; {advice(opened.format, opened.report())}")
-        core.notes += opened.report()
+            raise core.nothing_learned(opened)
+        core.notes += core.end_notes(learned=False)
     except BaseException:
         if learn and not begun:
             schema.replace(before)  # nothing is learned from a table that cannot be read
         raise
     finally:
         names.growing = growing
+        core.read_from(None)
 
 
 def batches(core: LearnerCore, source: reader.Options) -> Iterator[tuple[str, Batch]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,23 +19,39 @@ from ..binary import gd
 from ..data import batch_ops, class_names, feature_names, interactions, tables
 from ..data.batch import PATH_GROUP, Batch
 from ..data.schema import NUMBER, OTHER, Schema
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from ..reductions.core import base
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.spec import Wanted
 from ..system import exclusive
 from ..system.pipeline import Pipeline
+from ..text.text_format import TextFormat, advice
 from . import arrays, configuration, labels
 from .configuration import Config, LearnerUse
+from .example_notes import ExampleNotes
 from .model_contents import Contents
 from .preparation import Preparation
 from .progress import VW, Progress
-from .skipped_steps import SkippedSteps
 from .unknown_features import UnknownFeatures
 
 Finds: TypeAlias = Callable[[UInt32s], Bools | None]
 FEW = 256  # examples that a stream begins with, see `learns_singly`
+
+
+class Source(Protocol):
+    """Describe what examples are read from."""
+
+    @property
+    def name(self) -> str: ...  # of the file
+
+    @property
+    def notes(self) -> list[str]: ...  # warnings
+
+    @property
+    def format(self) -> TextFormat | None: ...
+
+    def report(self) -> list[str]: ...
 
 
 class LearnerCore:
@@ -57,9 +73,11 @@ class LearnerCore:
     progress : counts examples and losses; a caller may replace it
     only_predicts : whether the model was saved with --predict_only_model, so that it cannot learn; with --vw_exact it
         learns on, as in VW
-    notes : messages about the examples that `learn` and `predict` have passed through the stages, see `take_notes`
     learns_singly : whether it has learned few examples, the last one alone, so that most features are still to come
     namespace_of_words : returns the namespace in which the words of the last text are found, None if there is none
+    notes : warnings, about options, the text of the examples, and what became of them, see `take_notes`. A source of
+        examples adds its own, see `read_from`
+    counted : counts of the examples that passed the stages, for `end_notes` and for summaries
     learned : `learn` calls it with each task that was learned and counted; None for nothing
     """
 
@@ -82,13 +100,15 @@ class LearnerCore:
         self.examples, self.clock = 0, 0.0
         self.learns_singly = False
         self.namespace_of_words: Callable[[Finds], str | None] = lambda finds: None
-        self.notes: list[str] = []
-        self._skipped_steps = SkippedSteps("batch")
+        self.notes: list[str] = [*config.notes]
+        self._source: Source | None = None
         self._rows_noted = False  # whether a note says that the reduction learns badly from rows
         self._pending: list[BatchTask] = []  # given to `learn` before the reduction had seen enough examples
         if contents is not None:  # check the sizes of the arrays before memory of these sizes is allocated
             config.reduction.check_arrays(spec, contents.arrays)
         self.preparation = Preparation(config, spec.vw_exact)
+        self.notes += self.preparation.notes
+        self.counted = ExampleNotes(config.reduction.labels, self.names.class_list is not None)
         self._build(contents)
         lists_scores = spec.vw_exact and bool(self.reduction.lists_scores or config.listing_options.probabilities)
         self.progress = Progress(config.reduction.labels, None, as_vw=spec.vw_exact, lists_scores=lists_scores)
@@ -220,7 +240,8 @@ class LearnerCore:
             self.check_learns()
         if batch.columns or self.schema.width:
             batch = self._with_block(batch, learn)
-        tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock)
+        file = "" if self._source is None else self._source.name
+        tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock, file)
         lists_names = self.config.reduction.labels == "multilabel" and self.names.class_list is not None
         return map(self._with_names, tasks) if lists_names and not self.spec.vw_exact else tasks
 
@@ -274,8 +295,8 @@ class LearnerCore:
 
         Return the highest class seen up to and including each example, float64[n]; None unless new names are learned.
         """
-        self.unknown_features.look(self, task)
         highest_seen = None
+        self._note_examples(task)
         if self.names.growing:
             self.names.highest_seen = max(self.names.highest_seen, self.reduction.highest_placed)
             highest_seen = self.names.note_labels(batch_ops.highest_labels(task.batch))
@@ -284,6 +305,43 @@ class LearnerCore:
             self.learns_singly = task.batch.n == 1 and self.examples < FEW
             self.clock = float(task.clock[-1])
         return highest_seen
+
+    # notes
+
+    def read_from(self, source: Source | None) -> None:
+        """Take the warnings of a source from now on, whose examples `tasks` is given; None ends that."""
+        self.notes[:] = self.take_notes()
+        self._source = source
+
+    def take_notes(self) -> list[str]:
+        """Return the warnings that were not returned before; another thread may add some meanwhile."""
+        idle = self.preparation.idle_arguments() if self._source is None else []
+        lists = [self.notes] if self._source is None else [self._source.notes, self.notes]
+        return [*(notes.pop(0) for notes in lists for _ in range(len(notes))), *idle]
+
+    def end_notes(self, learned: bool, complete: bool = True) -> list[str]:
+        """Return the warnings that are known at the end of the data, or where a run ended if they are not `complete`.
+
+        Arguments that name namespaces are only called idle if the data were long enough or `learned` from.
+        """
+        idle = self.preparation.idle_arguments(learned) if complete else []
+        idle += self.unknown_features.messages(self)
+        report = [] if self._source is None else self._source.report()
+        counted, named = self.counted, self.names.class_list is not None
+        self.counted = ExampleNotes(self.config.reduction.labels, named, counted.skipped_steps)
+        return [*([] if self.spec.vw_exact else counted.warnings()), *idle, *report]
+
+    def _note_examples(self, task: BatchTask) -> None:
+        """Add the warnings of a task that has passed the stages."""
+        self.unknown_features.look(self, task)
+        self.notes += [*task.notes, *self.counted.count_skipped(task)]
+        if task.file and not self.reduction.repeats:
+            self.counted.count_labels(task)
+
+    def nothing_learned(self, source: Source) -> DataError:
+        """Return the error of data from which no example was learned."""
+        cure = advice(source.format, source.report())
+        return DataError(f"{source.name}: no example was learned from; {cure}")
 
     # for a program
 
@@ -345,7 +403,7 @@ class LearnerCore:
         tasks = self._learn_held()
         self.reduction.end_pass()
         self.progress.end_pass()
-        self.notes += self.preparation.idle_arguments(ended=True)
+        self.notes += self.end_notes(learned=True)
         return tasks
 
     def learn_task(self, task: BatchTask) -> BatchTask:
@@ -359,8 +417,6 @@ class LearnerCore:
         """Count a task that has passed the stages, and return what `note` does."""
         highest_seen = self.note(task)
         self.progress.count(task, highest_seen)
-        task.notes.extend(self._skipped_steps.count(task))
-        self.notes += task.notes
         if self.learned is not None:
             self.learned(task)
         return highest_seen
@@ -373,8 +429,7 @@ class LearnerCore:
             for task in self.tasks(batch, False, self.clock):
                 for stage in self.stages:
                     stage(task)
-                self.unknown_features.look(self, task)
-                self.notes += task.notes
+                self._note_examples(task)
                 yield task
         self.notes += self.unknown_features.messages(self)
 
@@ -382,12 +437,6 @@ class LearnerCore:
         """Let the reduction end soon what takes long, because the caller is interrupted."""
         if self._reduction is not None:
             self._reduction.stop()
-
-    def take_notes(self) -> list[str]:
-        """Return the messages about the examples, and forget them."""
-        notes = [*self.notes, *self.preparation.idle_arguments()]
-        self.notes.clear()
-        return notes
 
     # models
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -26,6 +26,13 @@ class Preparation:
         # text in which the names of features could be found
         self.keep_names = False
 
+    @property
+    def notes(self) -> list[str]:
+        """Return the warnings about the options; with `exact`, those of interactions are lines of VW instead."""
+        crossed = [] if self._exact else self.crosser.notes
+        warned = [note.removeprefix("[warning] ") for note in crossed if not note.startswith("[info]")]
+        return [*self.features.notes, *warned]
+
     def forget_namespaces(self) -> None:
         """Forget the namespaces seen so far, on which wildcard interactions depend, to restart at example 1."""
         told = self.crosser.idle.told
@@ -34,13 +41,22 @@ class Preparation:
 
     def idle_arguments(self, ended: bool = False) -> list[str]:
         """Return, once, warnings of arguments without their namespaces; `ended` says that no more examples come."""
-        idle = () if self._exact else (self.features.idle, self.crosser.idle)
-        return [message for one in idle for message in one.messages(PATH_GROUP, ended)]
+        return [] if self._exact else [text for one in self.idle for text in one.messages(PATH_GROUP, ended)]
+
+    @property
+    def idle(self) -> tuple[namespaces.IdleArguments, ...]:
+        """Return the arguments whose namespaces have not occurred, with the namespaces that have."""
+        return self.features.idle, self.crosser.idle
+
+    def add_idle(self, others: Sequence[namespaces.IdleArguments]) -> None:
+        """Add the namespaces that occurred in examples of another process."""
+        for own, other in zip(self.idle, others, strict=True):
+            own.add(other)
 
     def tasks(
-        self, learner: Learner, raw_batch: Batch, held_out: np.ndarray | None, learn: bool, clock: float
+        self, learner: Learner, raw_batch: Batch, held_out: np.ndarray | None, learn: bool, clock: float, file: str
     ) -> Iterator[BatchTask]:
-        """Yield the tasks of a batch, see `LearnerCore.tasks`."""
+        """Yield the tasks of a batch that was read from `file`, see `LearnerCore.tasks`."""
         low = 0
         for batch, count, unnamed_batch in self.batches(learner, raw_batch):
             held_out_here = None if held_out is None else held_out[low : low + batch.n]
@@ -53,7 +69,7 @@ class Preparation:
                 batch.label, batch.weight, NONE_HELD_OUT if held_out_here is None else held_out_here, clock, clocks
             )
             task = BatchTask(
-                batch, learn, clocks, shown_features=count, held_out=held_out_here, unnamed_batch=unnamed_batch
+                batch, learn, clocks, file, shown_features=count, held_out=held_out_here, unnamed_batch=unnamed_batch
             )
             if learn:
                 learner.survey(task, self._exact)

@@ -174,7 +174,8 @@ class Source:
 
     @property
     def name(self) -> str:
-        return self._text.name
+        several = not self.parsing and len(self._files) > 1  # of which a cache says nothing
+        return f"one of {len(self._files)} files" if several else self._text.name
 
     @property
     def parsing_seconds(self) -> float:

@@ -122,7 +122,7 @@ class Averaged(PartsEngine):
 
     def _show(self, round_: Round) -> None:
         """Count what was learned in a round, and show what is due."""
-        self._warn(round_.notes)
+        self.run.warn(round_.notes)
         for work, one in zip(round_.works, round_.learned, strict=True):
             self._add(work.part, self._worker_of(work), one.result)
         if round_.tallies is not None:

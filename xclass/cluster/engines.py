@@ -66,7 +66,6 @@ class PartsEngine(ClusterEngine):
         super().__init__(session, files)
         self._workers: Sequence[Any] = ()
         self._costs: list[Cost] = []
-        self._shown: set[str] = set()  # warnings
 
     def _start_workers(self, worker: type, count: int) -> None:
         self._workers = self._session.actors(worker, count, os.getcwd(), self.run.config)
@@ -86,23 +85,16 @@ class PartsEngine(ClusterEngine):
         run, reader, progress = self.run, self.run.reader, self.run.progress
         assert isinstance(reader, RemoteSource) and isinstance(progress, JoinedProgress)
         self._costs[worker] = added(self._costs[worker], result.cost)
-        run.skipped_steps.examples += result.skipped_steps
+        run.model.counted.add(result.examples)
+        run.model.preparation.add_idle(result.idle)
         run.model.reduction.add_tallies(result.tallies)
-        if progress.passes == 0:
-            run.labels.add(result.labels)
         reader.read[progress.passes, part.number] = result.bytes_read
         if result.report is not None:
             reader.reports[part.number] = result.report
         for row in progress.add(result.counts):
             run.console.table_line(row)
-        self._warn(result.notes)
+        run.warn(result.notes)
         run.console.move_bar(reader.position, progress.examples)
-
-    def _warn(self, notes: Sequence[str]) -> None:
-        for note in notes:
-            if note not in self._shown:
-                self._shown.add(note)
-                self.run.console.warn(note)
 
     def end(self) -> list[str]:
         return [cost_line(i, cost) for i, cost in enumerate(self._costs, 1)]

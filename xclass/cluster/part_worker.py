@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..api.configuration import Config
+from ..api.example_notes import ExampleNotes
 from ..api.learner_core import LearnerCore
-from ..api.skipped_steps import SkippedSteps
 from ..array_types import Float64s
+from ..data.namespaces import IdleArguments
 from ..errors import XclassError
 from ..kernels import jit
 from ..reductions.core.contract import BatchTask
-from ..run.label_notes import LabelNotes
 from . import shards
 from .part_progress import PartProgress
 from .shards import PartReader
@@ -52,8 +52,8 @@ class PartResult(NamedTuple):
 
     counts: PartProgress
     tallies: dict[str, Any]  # see `reductions.core.base.Learner.tallies`
-    labels: LabelNotes
-    skipped_steps: int
+    examples: ExampleNotes
+    idle: tuple[IdleArguments, ...]
     notes: tuple[str, ...]  # warnings
     report: tuple[str, ...] | None  # lines about malformed lines, at the end of the part
     bytes_read: int  # of the part, in this pass
@@ -100,9 +100,7 @@ class Counter:
     def __init__(self, learner: LearnerCore, reader: PartReader, counted: PartProgress) -> None:
         self.examples = 0
         self._learner, self._reader, self._counted = learner, reader, counted
-        self._labels = LabelNotes(learner.config.reduction.labels, learner.names.class_list is not None)
-        self._skipped_steps = SkippedSteps()
-        self._notes: list[str] = []
+        learner.read_from(reader)
 
     def count(self, task: BatchTask) -> Float64s | None:
         """Learn or predict a task, and count it; return what `LearnerCore.note` returns."""
@@ -110,19 +108,17 @@ class Counter:
             stage(task)
         highest_seen = self._learner.note(task)
         self._counted.count(task, highest_seen)
-        self._labels.count(task, self._reader.opened.name)
         self.examples += task.batch.n
-        self._notes += [*self._reader.take_notes(), *task.notes, *self._skipped_steps.count(task)]
         return highest_seen
 
     def result(self, cost: Cost, ended: bool = True) -> PartResult:
         """Return what was counted; `ended` says whether the end of the part was reached."""
         self._counted.names = None
-        notes = tuple(dict.fromkeys([*self._notes, *self._reader.take_notes()]))
-        reader = self._reader.opened
+        learner, reader = self._learner, self._reader
         return PartResult(
-            self._counted, self._learner.reduction.tallies(), self._labels, self._skipped_steps.examples, notes,
-            tuple(reader.report()) if ended else None, reader.bytes, cost,
+            self._counted, learner.reduction.tallies(), learner.counted, learner.preparation.idle,
+            tuple(dict.fromkeys(learner.take_notes())),
+            tuple(reader.report()) if ended else None, 0 if reader.reader is None else reader.reader.bytes, cost,
         )  # fmt: skip
 
 

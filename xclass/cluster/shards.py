@@ -34,6 +34,7 @@ from ..errors import DataError, UsageError
 from ..formats import detect, npy
 from ..system import streams
 from ..text import reader, urls
+from ..text.text_format import TextFormat
 from .session import Session
 
 PEEKED = 1 << 18  # bytes of the first file that show what the labels are
@@ -175,19 +176,22 @@ class PartReader:
         self.part = part
         self.schema = schema.copy(fixed=config.run.testonly)
         self._config, self._names, self._label_range = config, names, label_range
-        self.reader: reader.Reader | None = None
+        self.reader: reader.Reader | None = None  # before the reading begins
 
     @property
-    def opened(self) -> reader.Reader:
-        """Return the reader, after the reading has begun."""
-        assert self.reader is not None
-        return self.reader
+    def notes(self) -> list[str]:
+        return [] if self.reader is None else self.reader.notes
 
-    def take_notes(self) -> list[str]:
-        """Return the messages about the text that were not returned before."""
-        notes = self.opened.notes[:]
-        self.opened.notes.clear()
-        return notes
+    @property
+    def name(self) -> str:
+        return self.part.paths[0] if self.reader is None else self.reader.name
+
+    @property
+    def format(self) -> TextFormat | None:
+        return None if self.reader is None else self.reader.format
+
+    def report(self) -> list[str]:
+        return [] if self.reader is None else self.reader.report()
 
     def after(self, position: int) -> Iterator[tuple[Batch, Int64s]]:
         """Yield the batches of the examples after a position, 0 for all, with the position of each, int64[n]."""
@@ -195,8 +199,9 @@ class PartReader:
         options = replace(config.reader, data=self.part.paths)
         text = self.reader = reader.Reader(
             options, config.parser, feature_bits(config), config.reduction.labels, *self._label_range,
-            names=self._names, choose=detect.chooser(options, self.schema),
+            names=self._names, choose=detect.chooser(options, self.schema, config.given),
         )  # fmt: skip
+        text.parser.learning, text.parser.predicting = not config.run.testonly, config.run.testonly
         data = config.reader.data or self.part.paths
         first = reader.Reader(
             replace(config.reader, data=data[:1]), config.parser, 18, "simple",

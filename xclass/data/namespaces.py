@@ -245,8 +245,16 @@ class IdleArguments:
 
     def note(self, batch: Batch) -> None:
         """Note the groups of a batch, for which arguments that name single groups are waiting."""
-        self.examples += batch.n
         self.met[batch.group_name] = 1
+        self._note(batch.n)
+
+    def add(self, other: IdleArguments) -> None:
+        """Add the groups of examples that another process has noted."""
+        self.met |= other.met
+        self._note(other.examples)
+
+    def _note(self, examples: int) -> None:
+        self.examples += examples
         left = {argument: bytes(g for g in groups if not self.met[g]) for argument, groups in self.waiting.items()}
         self.waiting = {argument: groups for argument, groups in left.items() if groups}
 

@@ -84,5 +84,5 @@ def check(rules: Iterable[Rule], values: Mapping[str, Any], options: Mapping[str
             message = rule.message.format_map({**values, "flag": flag})
             if not rule.warns:
                 raise UsageError(message)
-            warnings.append(f"warning: {message}")
+            warnings.append(message)
     return () if values.get("vw_exact") else tuple(warnings)

@@ -47,7 +47,8 @@ class Config(Generic[Record]):
     ----------
     given : names of the options that the user typed
     reduction : the chosen `Reduction`, by default the one named "scalar"
-    adjusted : messages about options that have another value than the model of `-i` was trained with, or no effect
+    adjusted : messages about options that have another value than the model of `-i` was trained with
+    notes : warnings of options without effect
     <group> : one attribute per group, an instance of its `Options`; the group of a reduction that was not chosen has
         its defaults
     """
@@ -60,10 +61,11 @@ class Config(Generic[Record]):
         unchosen: frozenset[str],
         facts: Values,
         adjusted: Sequence[str] = (),
+        notes: Sequence[str] = (),
     ) -> None:
         self.given = given
         self.reduction = reduction
-        self.adjusted = tuple(adjusted)
+        self.adjusted, self.notes = tuple(adjusted), tuple(notes)
         self._facts = facts  # for the rules of `relations`
         self._groups = dict(groups)
         self._unchosen = unchosen  # names of the reductions that were not chosen
@@ -94,7 +96,7 @@ class Config(Generic[Record]):
         for name, group, _ in self._all_options():
             if name in changed:
                 groups[group] = dataclasses.replace(groups[group], **{name: changed[name]})
-        return Config(groups, self.given, self.reduction, self._unchosen, self._facts, self.adjusted)
+        return Config(groups, self.given, self.reduction, self._unchosen, self._facts, self.adjusted, self.notes)
 
     def related(self) -> tuple[str, ...]:
         """Return the warnings about the options; raise UsageError if a rule refuses one, see `relations`."""
@@ -243,7 +245,7 @@ class _Sources(Generic[Record]):
         kind = records[chosen].labels
         facts = {"given": typed, "loaded": self.loaded, "reduction": reduction, "kind_of_labels": kind}
         config = Config(built, typed, records[chosen], unchosen, facts, adjusted)
-        config.adjusted += config.related()
+        config.notes = config.related()
         return self._resolve_defaults(config)
 
     def _chosen_in(self, values: Values) -> list[str]:

@@ -135,12 +135,12 @@ def collect(learner: Learner, request: Request) -> Contents:
     training = frequencies.of_training(core, replace(request.source, data=request.training))
     known = training.classes
     if request.data:
-        core.notes.clear()  # about the training data
+        core.take_notes()  # about the training data
         if lists:
             measures = outcomes.measure_lists(core, request.source)
         else:
             tested = outcomes.measure(core, request.source, training.is_seen)
-        notes = [*core.notes]
+        notes = core.take_notes()
         if known is None and tested is not None:
             known = frequencies.of_test(tested)
 

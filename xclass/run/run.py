@@ -24,7 +24,6 @@ from ..api.configuration import Config
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..api.progress import Progress
-from ..api.skipped_steps import SkippedSteps
 from ..data.batch import Batch
 from ..errors import DataError, ModelError, XclassError
 from ..kernels import jit
@@ -34,11 +33,9 @@ from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_report import LabelReport
 from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
-from ..text.text_format import advice
 from . import data_source, learner_use, passes, timing, warm_up
 from .checkpoints import Saver
 from .inspect import choice, tree_dump
-from .label_notes import LabelNotes
 from .passes import SavePoint
 from .predictions import writer as outputs
 from .report import banner, console, table_occupancy
@@ -179,7 +176,7 @@ class Local(Engine):
     def end_pass(self) -> bool:
         if self.run.learning:
             self.run.model.reduction.end_pass()
-            self.run.model.reduction.repeats = True
+        self.run.model.reduction.repeats = True
         return self._stream.count_pass()
 
     def stop(self) -> None:
@@ -226,6 +223,7 @@ class Run:
         self.engine = engine
         engine.run = self
         self._new_saver = new_saver
+        self._warned: set[str] = set()
         self._files: list[output_file.Output] = []  # that are written during the run
 
     # start
@@ -319,8 +317,7 @@ class Run:
         )
         self.reader = self.engine.source()
         closing.callback(self.reader.close)
-        self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
-        self.labels = LabelNotes(c.reduction.labels, self.model.names.class_list is not None)
+        self.model.read_from(self.reader)
 
     def _schedule(self) -> progress_table.RowSchedule:
         """Return when rows of the progress table are due, and warn about doubtful values of -P."""
@@ -340,12 +337,11 @@ class Run:
             lines = banner.as_vw(self.config, self.model.reduction, source, features.vw_banner, self.reader.name)
         else:
             lines = banner.plain(self.config, self.model, source, features.banner)
-        for line in [*self.notes, *self.engine.notes(), *self.config.adjusted, *crosser.notes, *lines]:
+        crossed = crosser.notes if exact else []
+        for line in [*self.notes, *self.engine.notes(), *self.config.adjusted, *crossed, *lines]:
             self.console.line(line)
         for line in progress_table.HEADER:
             self.console.table_line(line)
-        for note in features.notes:
-            self.console.warn(note)
         self.console.start_bar(self.reader.size)
 
     # learning
@@ -385,19 +381,21 @@ class Run:
         """
         for line in self.reader.about():
             self.console.info(line)
-        while self.reader.notes:
-            self.console.warn(self.reader.notes.pop(0))
-        for note in [*task.notes, *self.skipped_steps.count(task)]:
-            self.console.warn(note)
+        self.warn(self.model.take_notes())
         for row in self.progress.count(task, highest_seen):
             self.console.table_line(row)
         if self.model.progress is not self.progress:  # the learner counts earlier runs, too
             self.model.progress.count(task, highest_seen)
-        if self.progress.passes == 0:
-            self.labels.count(task, self.reader.name)
         self.recorder.count(task, highest_seen, self.progress.row_positions, self.reader.name, self.reader.parsing)
         self.console.move_bar(self.reader.position, self.progress.examples)
         self.stopwatch.timed("writing", outputs.write)(self.writers, task, highest_seen)
+
+    def warn(self, notes: Sequence[str]) -> None:
+        """Show warnings, each once."""
+        for note in notes:
+            if note not in self._warned:
+                self._warned.add(note)
+                self.console.warn(note)
 
     def save_at(self, point: SavePoint) -> None:
         """Save the model at a save point, or tell why it is not saved."""
@@ -446,15 +444,12 @@ class Run:
         except Exception as caught:  # raised after the model is saved
             write_error = caught
         complete = error is None and stopped is None
-        idle = self.model.preparation.idle_arguments(ended=not o.testonly) if complete else []
-        idle += self.model.unknown_features.messages(self.model)
-        report = self.reader.report()
-        for line in [*([] if o.vw_exact else self.labels.warnings()), *idle, *report]:
+        self.warn(self.model.take_notes())
+        for line in self.model.end_notes(self.learning, complete):
             self.console.warn(line)
         if complete:
             if not o.testonly and self.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
-                cure = advice(self.reader.format, report)
-                raise DataError(f"{self.reader.name}: no example was learned from; {cure}")
+                raise self.model.nothing_learned(self.reader)
             self._save()
             if write_error is not None:
                 raise write_error
@@ -515,8 +510,7 @@ class Run:
             *find.summary(self.config.reduction, reduction),
             *console.best_pass(self.progress, saved, stopped),
             *([table_occupancy.line(reduction.tables, reduction.rule)] if reduction.tables else []),
-            *self.skipped_steps.lines(),
-            *([] if o.vw_exact else self.labels.summary()),
+            *self.model.counted.summary(o.vw_exact),
             *([self.stopwatch.line(self.reader.parsing_seconds)] if self.config.timing.timing else []),
             *costs,
             console.cost(seconds, self.progress.examples - self.counted_before),

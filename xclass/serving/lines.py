@@ -30,7 +30,7 @@ from ..text.numbers import BAR, NEWLINE
 NO_BAR = "the line {}; a line is `label | features`, or `| features`"
 ERROR, BLANK = b"\x15error: ", b"\x1f"  # marks: what errors begin with, and a blank in a name
 MOST_LABEL_WORDS = 2  # of a line with a class: it and a weight
-PLACE = re.compile("^:[0-9]+: ")  # of a line in a batch, which means nothing to the operator
+PLACE = re.compile("^(batch)?:[0-9]+: ")  # of a line in a batch, which means nothing to the operator
 
 
 class Answerer:
@@ -45,7 +45,6 @@ class Answerer:
     Attributes
     ----------
     learns : as given
-    notes : messages about lines and steps, for the log; the caller removes them
 
     Raises
     ------
@@ -74,7 +73,6 @@ class Answerer:
         if listing is not None and listing.top_k and listing.probabilities and config.reduction.labels == "multiclass":
             raise UsageError("--top_k has no effect, because --probabilities lists all classes; leave one of them out")
         self.learner, self.learns, self._listing = learner, learns, listing
-        self.notes: list[str] = []
         self._prepare()
 
     def _prepare(self) -> None:
@@ -92,7 +90,7 @@ class Answerer:
         self._parser, self._explainer = (
             parser.Parser(options, bits, labels, *core.label_range, core.names) for _ in range(2)
         )
-        self._parser.learning = self.learns
+        self._parser.learning, self._parser.notes = self.learns, core.notes
         self._scanner = self._parser.scanner()
 
     def learns_from(self, text: bytes) -> bool:
@@ -123,13 +121,10 @@ class Answerer:
             self._prepare()
         core.names.growing = learn and self.learner.growing
         core.want(self._wanted)
-        if learn and core.is_new:
-            return self._first_answers(text)
-        answers = self._answers(text, learn)
-        self._take_notes()
+        answers = self._first_answers(text) if learn and core.is_new else self._answers(text, learn)
         return answers, _ends(answers)
 
-    def _first_answers(self, text: bytes) -> tuple[bytes, Int64s]:
+    def _first_answers(self, text: bytes) -> bytes:
         """Answer lines one by one until one is learned: the first label tells whether labels are names or lists."""
         done, begin = [], 0
         while begin < len(text) and self.learner.core.is_new:
@@ -143,9 +138,7 @@ class Answerer:
             done.append(self._answers(line, True))
             begin = end
         done.append(self._answers(text[begin:], True))
-        self._take_notes()
-        answers = b"".join(done)
-        return answers, _ends(answers)
+        return b"".join(done)
 
     def _answers(self, text: bytes, learn: bool) -> bytes:
         """Return the answers to lines."""
@@ -211,11 +204,9 @@ class Answerer:
         _, _, column, sentence = message.split(":", 3)
         return error_line(f"column {column}:{sentence}")
 
-    def _take_notes(self) -> None:
-        """Move the messages of the parser and the learner to `notes`."""
-        for notes in (self._parser.notes, self.learner.core.notes):
-            self.notes += [PLACE.sub("", note) for note in notes]
-            notes.clear()
+    def take_notes(self) -> list[str]:
+        """Return the warnings of the learner for the log, without places in a batch."""
+        return [PLACE.sub("", note) for note in self.learner.core.take_notes()]
 
 
 def _kind_of_labels(line: bytes, lists: bool) -> KindOfLabels:

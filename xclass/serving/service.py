@@ -400,8 +400,8 @@ class Service:
                 raise
             self._in_loop(_deliver, list(_divided(taken, answers, ends)))
             self._measure(len(ends), len(answers), time.perf_counter() - began)
-        while self.answerer.notes:
-            self._console.info(self.answerer.notes.pop(0))
+        for note in self.answerer.take_notes():
+            self._console.info(note)
         due = self._checkpoint is not None and self.learner.examples - self._tried_examples >= self._checkpoint
         if due and not self._saving.is_set():
             self._begin_save()

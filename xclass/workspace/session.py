@@ -95,8 +95,6 @@ class Session(Run):
         (task,) = self.model.tasks(batch, learn and self.learning, self.model.clock)
         for stage in self._stages:
             stage(task)
-        task.notes[:0] = self.model.notes
-        self.model.notes.clear()
         clock = self.model.clock
         highest_seen = self.model.note(task)
         if self.options.vw_exact:  # VW's clock advances in `finish_example`, by examples that are only predicted, too

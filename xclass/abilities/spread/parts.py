@@ -66,8 +66,8 @@ def without_features(task: BatchTask) -> BatchTask:
         text, batch.label_start.copy(), batch.labels.copy(),
     )  # fmt: skip
     result = BatchTask(
-        light, task.learn, task.clock.copy(), shown_features=task.shown_features, named=task.named,
-        held_out=task.held_out,
+        light, task.learn, task.clock.copy(), task.file, notes=task.notes, shown_features=task.shown_features,
+        named=task.named, held_out=task.held_out,
     )  # fmt: skip
     result.skipped = task.skipped.copy()
     return result

@@ -146,7 +146,8 @@ class Spread(ClusterEngine):
         news = results[0][0].news
         reader, model = self.run.reader, self._model
         assert news is not None and isinstance(reader, RemoteSource)
-        reader.notes += news.notes
+        model.notes += [*news.notes, *(note for row in results for part in row for note in part.notes)]
+        model.preparation.add_idle(news.idle)
         reader.told += news.about
         reader.reports[0] = news.report or reader.reports.get(0, ())
         reader.name, reader.read[0, 0] = news.name, news.position

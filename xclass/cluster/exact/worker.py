@@ -19,6 +19,7 @@ from ...abilities.find import ability
 from ...abilities.spread.parts import without_features
 from ...api.configuration import Config, LearnerUse
 from ...api.learner_core import LearnerCore
+from ...data.namespaces import IdleArguments
 from ...data.schema import Schema
 from ...errors import DataError, XclassError
 from ...kernels import jit
@@ -54,6 +55,7 @@ class News(NamedTuple):
 
     items: list[Item]
     notes: list[str]
+    idle: tuple[IdleArguments, ...]
     about: list[str]
     first_name: int  # position of the first of `names` among all names of classes
     names: list[str]  # those that were not sent before
@@ -69,6 +71,7 @@ class StepResult(NamedTuple):
     results: list[Any]  # for each task
     digests: list[int]  # of the labels of each task
     news: News | None
+    notes: list[str]  # about what was learned
     ended: bool  # whether the pass has ended
     stops: bool  # whether the worker waits to be released: at the end of a pass, a save point or an error
     error: Exception | None  # with which the data end
@@ -132,6 +135,7 @@ class Worker:
             self._stream = TaskStream(self._config, self._learner, clock)
         except DataError as error:
             raise type(error)(*with_place(error.args, self._where)) from None
+        self._learner.read_from(self._stream.source)
         self._stream.move_to(place.cursor)
         self._names_sent = 0
         if states:
@@ -185,7 +189,10 @@ class Worker:
             self._held[step] = kept
         self._examples += examples
         onward = [message.onward for message in messages]
-        result = StepResult([m.result for m in messages], digests, news, ended, stops, error, self._where, self._cost())
+        notes = self._skipped(kept) if len(self._rounds) == 1 else []
+        result = StepResult(
+            [m.result for m in messages], digests, news, notes, ended, stops, error, self._where, self._cost()
+        )
         return self._sleep(pickle.dumps(onward)), self._sleep(pickle.dumps(result))
 
     def go_on(self, epoch: int, step: int, number: int, *received: bytes | None) -> tuple[bytes | None, bytes | None]:
@@ -197,18 +204,25 @@ class Worker:
         tasks = self._held.pop(step)
         run_round = self._rounds[number]
         messages = [run_round(task, [onward[i] for onward in by_part]) for i, task in enumerate(tasks)]
-        result = StepResult([m.result for m in messages], [], None, False, False, None, self._where, self._cost())
+        result = StepResult(
+            [m.result for m in messages], [], None, self._skipped(tasks), False, False, None, self._where, self._cost()
+        )
         return self._sleep(pickle.dumps([m.onward for m in messages])), self._sleep(pickle.dumps(result))
+
+    def _skipped(self, tasks: Sequence[BatchTask]) -> list[str]:
+        """Return the warning of the first update of this part that was skipped, if it is one of tasks."""
+        assert self._learner is not None
+        return [note for task in tasks for note in self._learner.counted.count_skipped(task)]
 
     def _news(self, items: Sequence[Item], stops: bool) -> News:
         """Return what the whole has to know about the data of a step, before they are learned."""
         source = self._stream.source
-        notes, source.notes[:] = list(source.notes), []
         assert self._learner is not None
         names = list(self._learner.names.names)
         first, self._names_sent = self._names_sent, len(names)
         return News(
-            [without_features(item) if isinstance(item, BatchTask) else item for item in items], notes, source.about(),
+            [without_features(item) if isinstance(item, BatchTask) else item for item in items],
+            self._learner.take_notes(), self._learner.preparation.idle, source.about(),
             first, names[first:], self._learner.reduction.highest_placed, source.name, source.position(),
             source.report() if stops else [],
         )  # fmt: skip

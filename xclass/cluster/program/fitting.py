@@ -35,15 +35,12 @@ class Warnings(Console):
 
     def __init__(self) -> None:
         super().__init__(quiet=True)
-        self._issued: set[str] = set()
 
     def line(self, text: str) -> None:
         """Show nothing."""
 
     def warn(self, note: str) -> None:
-        if note not in self._issued:
-            self._issued.add(note)
-            request.warn(note)
+        request.warn(note)
 
 
 class NoHandler(SignalHandler):

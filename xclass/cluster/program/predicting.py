@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...api import results
+from ...api.example_notes import ExampleNotes
 from ...array_types import UInt8s
+from ...data.namespaces import IdleArguments
 from .. import shards
 from ..averaging import as_bytes
 from ..predicting import Predictor, predicted_in_order
@@ -20,7 +22,10 @@ from .request import Request
 
 class Arrays(NamedTuple):
     arrays: tuple[np.ndarray, ...]  # what `Learner.predict_many` returns
-    notes: tuple[str, ...]  # warnings
+    notes: list[str]  # warnings
+    examples: ExampleNotes
+    idle: tuple[IdleArguments, ...]
+    report: list[str]  # lines about malformed lines
 
 
 class ArrayPredictor(Predictor):
@@ -32,10 +37,11 @@ class ArrayPredictor(Predictor):
         """Predict a part by the bytes of a model, the same in all calls."""
         learner = self._opened(model)
         reader = self._reader(learner, part)
+        learner.read_from(reader)
         batches = (batch for batch, _ in reader.after(0))
         with self._placed():
             arrays = (results.predictions(learner, batches),) if k is None else results.top(learner, batches, k)
-        return Arrays(arrays, (*reader.take_notes(), *learner.take_notes(), *reader.opened.report()))
+        return Arrays(arrays, learner.take_notes(), learner.counted, learner.preparation.idle, reader.report())
 
 
 def predict(asked: Request, k: int | None) -> Any:
@@ -52,13 +58,13 @@ def predict(asked: Request, k: int | None) -> Any:
         model = session.put(as_bytes(contents))
         count = min(asked.cluster.workers, len(parts))
         workers = session.actors(ArrayPredictor, count, os.getcwd(), config)
-        answers = []
-        shown: set[str] = set()
-        for _, one in predicted_in_order(session, workers, model, parts, k):
-            answers.append(one.arrays)
-            for note in one.notes:
-                if note not in shown:
-                    shown.add(note)
-                    request.warn(note)
-    joined = tuple(np.concatenate(arrays) for arrays in zip(*answers, strict=True))
+        answers: list[Arrays] = [one for _, one in predicted_in_order(session, workers, model, parts, k)]
+    for one in answers:
+        learner.core.counted.add(one.examples)
+        learner.core.preparation.add_idle(one.idle)
+    notes = dict.fromkeys(note for one in answers for note in one.notes)
+    reports = [line for one in answers for line in one.report]
+    for note in (*notes, *learner.core.end_notes(learned=False), *reports):
+        request.warn(note)
+    joined = tuple(np.concatenate(arrays) for arrays in zip(*(one.arrays for one in answers), strict=True))
     return joined[0] if k is None else joined

@@ -30,6 +30,7 @@ class BatchTask:
     batch: Batch
     learn: bool  # False: predict only (-t)
     clock: Float64s  # float64[n], weight of the labelled examples that are not held out, up to this one
+    file: str = ""  # from which the examples were read; empty for those of a program
     prediction: Float64s | None = None  # float64[n]
     loss: Float64s | None = None  # float64[n], loss times weight, 0 for unlabelled examples; None if not reported
     log_loss: Float64s | None = None  # float64[n], log loss times weight, if probabilities are requested

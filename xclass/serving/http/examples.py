@@ -200,7 +200,8 @@ def _answer(
 ) -> None:
     """Predict examples, with `learns` learn from them, and add the predictions to the answers of their questions."""
     core.want(wanted)
-    done = 0
+    done, places = 0, whole.line
+    whole = whole._replace(line=np.arange(1, whole.n + 1))  # of the examples of all questions
 
     def answer(batch: Batch) -> None:
         nonlocal done
@@ -222,7 +223,14 @@ def _answer(
                 else:
                     found[owners[done]] = error
                 done += 1
-    core.take_notes()
+    for note in core.take_notes():
+        place = PLACE.match(note)
+        row = None if place is None else int(place[1]) - 1
+        for i in set(owners) if row is None else (owners[row],):
+            own = found[i]
+            if not isinstance(own, XclassError):
+                told = note if row is None else _moved(f"batch:{places[row]}{PLACE.sub('', note)}", questions[i].before)
+                own["warnings"] = [*own.get("warnings", ()), printable(told)][:MOST_WARNINGS]
 
 
 def _add(

@@ -1,29 +1,34 @@
-"""Count the labels of a run that a user may want to know about: missing labels, and names unknown to the model."""
+"""Count what a user may want to know about the examples of a run: labels that are missing or unknown, skipped updates.
+
+An update is skipped if it would have made a weight infinite (`binary.finite`).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..binary import finite
 from ..data import class_names
 from ..reductions.core.contract import BatchTask
 
 
-class LabelNotes:
-    """Count missing and unknown labels, for the summary and for a warning at the end of the run.
+class ExampleNotes:
+    """Count the examples that passed the stages, for warnings and for the summary.
 
-    `labels` is that of the reduction's record, and `named` says whether labels are names.
+    `labels` is that of the reduction's record, and `named` says whether labels are names. `skipped_steps` is the number
+    of examples with skipped updates until now, of which each counts once in every pass.
     """
 
-    def __init__(self, labels: str, named: bool) -> None:
-        self._kind, self._named = labels, named
+    def __init__(self, labels: str, named: bool, skipped_steps: int = 0) -> None:
+        self._kind, self._named, self.skipped_steps = labels, named, skipped_steps
         self._examples = self._unlabelled = self._labels = self._unknown = 0
         self._with_labels = self._without = 0  # predicted examples that have labels, those to which none is given
         self._first_unknown = ""  # place of the first unknown label
         self._held_out: set[float] = set()  # labels of examples that were held out, and of those that were learned
         self._learned: set[float] = set()
 
-    def count(self, task: BatchTask, file: str) -> None:
-        """Count the labels of a task, whose examples were read from `file`."""
+    def count_labels(self, task: BatchTask) -> None:
+        """Count the labels of a task."""
         batch = task.batch
         label, row = batch.label, np.arange(batch.n)
         self._examples += batch.n
@@ -41,11 +46,34 @@ class LabelNotes:
             self._held_out.update(np.unique(label[labelled & held_out]).tolist())
             self._learned.update(np.unique(label[labelled & ~held_out]).tolist())
         if self._named and unknown.any():
-            self._first_unknown = self._first_unknown or f"{file}:{batch.line[row[int(np.argmax(unknown))]]}"
+            self._first_unknown = self._first_unknown or f"{task.file}:{batch.line[row[int(np.argmax(unknown))]]}"
             self._unknown += int(np.count_nonzero(unknown))
 
-    def add(self, other: LabelNotes) -> None:
+    def count_skipped(self, task: BatchTask) -> list[str]:
+        """Count the skipped updates of a learned task; return a warning if the first one is among them."""
+        if not np.count_nonzero(task.skipped):
+            return []
+        batch = task.batch
+        empty = np.diff(batch.start) == 0  # an example without features has no update to skip
+        rows = np.flatnonzero((task.skipped == finite.EXAMPLE_SKIPPED) | ((task.skipped != 0) & ~empty))
+        before = self.skipped_steps
+        self.skipped_steps += len(rows)
+        if before or not len(rows):
+            return []
+        i = rows[0]
+        values = np.abs(batch.value[batch.start[i] : batch.start[i + 1]])
+        largest = values.max(initial=0)  # NaN if any value is NaN
+        smallest = values.min(initial=largest)
+        weight = f"weight {batch.weight[i]:g}" if batch.weight[i] > 0 else "a weight that is not finite"
+        return [
+            f"{task.file or 'batch'}:{batch.line[i]}: the update of this example is skipped, as it would make a weight "
+            f"or a sum infinite (values from {smallest:g} to {largest:g}, {weight}, label {batch.label[i]:g}); "
+            "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or lower --learning_rate"
+        ]
+
+    def add(self, other: ExampleNotes) -> None:
         """Add what was counted in the examples that follow."""
+        self.skipped_steps += other.skipped_steps
         self._examples += other._examples
         self._unlabelled += other._unlabelled
         self._labels += other._labels
@@ -56,11 +84,18 @@ class LabelNotes:
         self._held_out |= other._held_out
         self._learned |= other._learned
 
-    def summary(self) -> list[str]:
-        """Return the line of the summary about examples without a label, if only some have none."""
-        if 0 < self._unlabelled < self._examples:
-            return [f"examples without a label = {self._unlabelled}"]
-        return []
+    def summary(self, exact: bool) -> list[str]:
+        """Return the lines of the summary about skipped updates, and about labels that only some examples lack.
+
+        VW (`exact`) says nothing of the latter.
+        """
+        lines = []
+        if self.skipped_steps > 1:
+            skipped = f"which would have made a number infinite = {self.skipped_steps}"
+            lines.append(f"examples with skipped updates, {skipped}")
+        if 0 < self._unlabelled < self._examples and not exact:
+            lines.append(f"examples without a label = {self._unlabelled}")
+        return lines
 
     def warnings(self) -> list[str]:
         """Return warnings: of classes that were never learned, examples without predictions, and unknown names."""

@@ -1,0 +1,222 @@
+"""Every warning of a run reaches each interface that can meet its situation: one table, all interfaces."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from command import learn as run
+
+import xclass
+import xclass.ray
+from xclass.serving import lines
+
+examples = pytest.importorskip("xclass.serving.http.examples")
+
+OAA, NAMED, LISTS = {"oaa": 3}, {"multiclass": True}, {"multilabel": True}
+FILES = ("command", "learn_file", "exact", "averaged")  # "exact" and "averaged" on a cluster
+TEXTS = ("many", "lines", "http")
+ALL, ONE = FILES + TEXTS, FILES[:2]
+NOT_AVERAGED = (*FILES[:3], *TEXTS)
+ROWS, BAD = np.eye(64, dtype=np.float32)[:20], "1 | a\n2 x y | b\n"
+PLAIN, GROUPED, TEA = "1 | a\n2 | b\n", "1 |x a\n2 |x b\n", "tea | kettle\nrum | ship\n"
+IDLE = "crosses nothing: no example has features of namespaces"
+
+
+class Case(NamedTuple):
+    """Hold a situation: data, the options of a learner, and a part of the warning that is due."""
+
+    note: str
+    data: str | bytes | np.ndarray
+    options: dict = OAA
+    interfaces: tuple[str, ...] = ALL
+    file: str = "data.vw"
+    words: tuple = ()  # of the command
+    first: str = ""  # what was learned before the data
+
+
+LEARNED = {
+    "malformed lines": Case(
+        "1 malformed line was skipped:", BAD, {**OAA, "on_bad_line": "skip"}, (*FILES, "many", "http")
+    ),
+    "a label as a tag": Case("'17' touches the bar and is read as a tag", "1 | a\n17|f a\n"),
+    "a tag alone": Case("'17 begins with an apostrophe", "1 | a\n'17|f a\n"),
+    "one name": Case("all labelled lines have the same class, 'tea'", "tea | a\ntea | b\n", NAMED, ONE),
+    "no features": Case("no example has a feature", "1 |\n2 |\n", OAA, FILES),
+    "numbers after names": Case("label '7' is a number, and the labels", "7 | ship\n", NAMED, ONE, first=TEA),
+    "two labels without a comma": Case("'1 5' is read as label 1 with importance", "1,2 | a\n1 5 | b\n", LISTS),
+    "a label outside": Case(
+        "label 9 in line 2 is outside 1..3", "1 | a\n9 | b\n", {"ect": 3, "on_bad_line": "vw"}, (*FILES[:3], "many")
+    ),
+    "a label of a list outside": Case(
+        "is outside 0..2 ", "1,2 | a\n9,1 | b\n", {"multilabel_oaa": 3, "on_bad_line": "vw"}, (*FILES, "many")
+    ),
+    "labels of the logistic loss": Case(
+        "label 3 in line 1 is neither -1 nor 1",
+        "3 | a\n",
+        {"scalar": True, "loss_function": "logistic"},
+        NOT_AVERAGED[1:],
+    ),
+    "an update that is skipped": Case("the update of this example is skipped", "1 | a\n2 | zz:3e38\n"),
+    "a sample of all classes": Case("has no effect: all 3 classes learn", PLAIN, {**OAA, "oaa_subsample": 9}),
+    "an idle cross": Case(IDLE, GROUPED * 600, {**OAA, "quadratic": ["xy"]}),
+    "an idle cross of few lines": Case(IDLE, GROUPED, {**OAA, "quadratic": ["xy"]}, FILES),
+    "skips without grams": Case("makes no grams of namespaces", GROUPED, {**OAA, "ngram": ["x2"], "skips": ["z1"]}),
+    "crosses twice": Case("Duplicate namespace interactions", "1 |x a |y b\n", {**OAA, "quadratic": ["xy", "yx"]}),
+    "an option without effect": Case("ignore has no effect: ", GROUPED, {**OAA, "ignore": ["z"], "keep": ["x"]}),
+    "not UTF-8": Case("the byte 0xe9 is not UTF-8", b"label,text\nth\xe9,hot\nrum,cold\n", NAMED, FILES, "t.csv"),
+    "not UTF-8, late": Case(
+        "the byte 0xe9 is not UTF-8",
+        b"label,text\n" + b"tea,hot\nrum,cold\n" * 9000 + b"th\xe9,hot\n",
+        NAMED,
+        ONE,
+        "t.csv",
+    ),
+    "no name": Case(
+        "column 1 of the header has no name", ",label,text\n0,tea,hot\n1,rum,cold\n", NAMED, FILES, "t.csv"
+    ),
+    "text options": Case("has no effect: data.vw is VW text", PLAIN, {**OAA, "text_chars": "3-4"}, FILES),
+    "held-out classes": Case(
+        "occur only in held-out lines", "1 | a\n" * 9 + "2 | b\n", OAA, FILES[:1], words=("--passes", 2)
+    ),
+    "rows": Case("the examples are rows of 64 numbers", ROWS, {"recall_tree": 3}, FILES[:3], "t.npy"),
+}
+PREDICTED = {
+    "names of no class": Case(
+        "1 of 3 labels are not names of classes", TEA + "gin | ship\n", NAMED, FILES[:3], first=TEA * 9
+    ),
+    "none given": Case(
+        "because no probability is above the threshold",
+        "1,2 | a\n3,4 | b\n" * 3,
+        {**LISTS, "threshold": 0.999},
+        FILES[:3],
+        words=("--threshold", 0.999),
+        first="1,2 | a\n3,4 | b\n" * 3,
+    ),
+    "no example": Case(
+        "lines without an example, the first", "1 | a\n\n2 | b\n", OAA, ("command", "exact"), first=PLAIN
+    ),
+    "malformed lines": Case("1 malformed line was skipped:", BAD, OAA, FILES[:3], first=PLAIN),
+    "an idle cross": Case(IDLE, GROUPED * 600, {**OAA, "quadratic": ["xy"]}, (*FILES[:3], *TEXTS), first=GROUPED),
+}
+
+
+def rows(cases):
+    return [
+        pytest.param(case, interface, id=f"{name}, {interface}")
+        for name, case in cases.items()
+        for interface in case.interfaces
+    ]
+
+
+def new(options):
+    (reduction, classes), *more = options.items()
+    return xclass.Learner(reduction, None if classes is True else classes, **dict(more))
+
+
+def words_of(options):
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            yield from (f"--{name}",) if one is True else (f"--{name}", str(one))
+
+
+def warned(function):
+    """Return the warnings that a call issues, as one text."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function()
+    return "\n".join(str(one.message) for one in caught)
+
+
+def said_of(answer):
+    return "\n".join(answer.get("warnings", ()))
+
+
+def in_lines(learner, text, learns):
+    answerer = lines.Answerer(learner, learns)
+    answerer.answers(text.encode(), learns)
+    return "\n".join(answerer.take_notes())
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def written(case):
+    """Write the data of a case, and return the name of the file."""
+    if isinstance(case.data, np.ndarray):
+        np.save(case.file, case.data)
+        np.save(case.file.replace(".npy", ".labels.npy"), np.arange(len(case.data)) % 3 + 1)
+    else:
+        Path(case.file).write_bytes(case.data if isinstance(case.data, bytes) else case.data.encode())
+    return case.file
+
+
+@pytest.mark.parametrize(("case", "interface"), rows(LEARNED))
+def test_warnings_of_learning(case, interface, inline):
+    file = written(case)
+    with new(case.options) as learner:
+        loaded = []
+        if case.first:
+            learner.learn_many(case.first)
+            learner.save("m")
+            loaded = ["-i", "m"]
+        if interface == "command":
+            said = run("-d", file, *loaded, *([] if loaded else words_of(case.options)), *case.words).err
+        elif interface == "learn_file":
+            said = warned(lambda: learner.learn_file(file))
+        elif interface == "many":
+            said = warned(lambda: learner.learn_many(case.data))
+        elif interface == "lines":
+            said = in_lines(learner, case.data, True)
+        elif interface == "http":
+            said = said_of(examples.Learning(examples.Question(case.data.splitlines())).step(learner, 10_000))
+        else:
+            if interface == "exact" and "spread" not in learner.core.config.reduction.abilities:
+                pytest.skip("the reduction has no parts")
+            more = {"sync_every": 100_000, "workers": 1} if interface == "averaged" else {"workers": 2}
+            said = warned(lambda: xclass.ray.fit(file, learner, **more))
+    assert said.count(case.note) == 1, said
+
+
+@pytest.mark.parametrize(("case", "interface"), rows(PREDICTED))
+def test_warnings_of_predicting(case, interface, inline):
+    file = written(case)
+    with new({**case.options, "on_bad_line": "skip"}) as learner:
+        learner.learn_many(case.first)
+        if interface == "command":
+            learner.save("m")
+            said = run("-t", "-i", "m", "-d", file, "--on_bad_line", "skip", "-p", os.devnull, *case.words).err
+        elif interface == "learn_file":
+            said = warned(lambda: learner.evaluate(file))
+        elif interface == "exact":
+            said = warned(lambda: xclass.ray.predict(file, learner, workers=2))
+        elif interface == "many":
+            said = warned(lambda: learner.predict_many(case.data))
+        elif interface == "lines":
+            said = in_lines(learner, case.data, False)
+        else:
+            said = said_of(examples.answers(learner, [examples.Question(case.data.splitlines())])[0])
+    assert said.count(case.note) == 1, said
+
+
+def test_a_warning_of_several_requests_goes_to_the_one_with_the_example():
+    lines = [f"1 | a:{k}" for k in (1, 2)]
+    with xclass.Learner("oaa", 3) as learner:
+        learner.learn_many(lines)
+        asked = [examples.Question(["| a"]), examples.Question(["| a", "| b", "1 |", "17|f a"], before=7)]
+        first, second = examples.answers(learner, asked)
+    assert "warnings" not in first
+    assert "batch:11: '17' touches the bar" in said_of(second)
+
+
+def test_estimators_warn_of_rows_as_learners_do():
+    from xclass.sklearn import XClassifier
+
+    estimator = XClassifier(reduction="recall_tree")
+    assert "the examples are rows of 64 numbers" in warned(lambda: estimator.fit(ROWS, np.arange(20) % 3))
