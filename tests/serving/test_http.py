@@ -33,8 +33,9 @@ from servers import SECONDS, command, served
 
 import xclass
 from xclass.api import model_contents
-from xclass.serving.http import app, bodies, description, desk, door, guard, metrics, site
+from xclass.serving.http import app, bodies, description, desk, door, examples, guard, metrics, site
 from xclass.serving.service import Service
+from xclass.system import steps
 
 LINES = ["spam | offer free money", "work | meeting room", "home | dinner tonight"] * 5
 JSON = {"Content-Type": "application/json"}
@@ -93,10 +94,10 @@ def test_predictions_are_those_of_the_library(port):
         ]
     as_lines = {"lines": [f"| {text}" for text in texts]}
     as_examples = {"examples": [{"features": dict.fromkeys(text.split(), 1)} for text in texts]}
-    for examples in ({"texts": texts}, as_lines, as_examples):
-        status, content = post(port, "predict", {**examples, "k": 2})
+    for given in ({"texts": texts}, as_lines, as_examples):
+        status, content = post(port, "predict", {**given, "k": 2})
         assert (status, content["predictions"]) == (200, expected)
-        status, content = post(port, "predict", examples)
+        status, content = post(port, "predict", given)
         assert content["predictions"] == [{"prediction": one["prediction"]} for one in expected]
 
 
@@ -224,8 +225,6 @@ def waiting(gate):
 
 
 def test_one_that_is_refused_does_not_refuse_the_others_of_its_batch():
-    from xclass.serving.http import examples
-
     with xclass.Learner("oaa", classes=2, bits=10) as learner:
         learner.learn("1 | a")
         questions = [examples.Question([text]) for text in ("| a", "1 2 3 4 | a", "| b")]
@@ -296,6 +295,18 @@ def test_a_defect_in_learning_ends_the_server(tmp_path):
     assert xclass.load(tmp_path / "m.interrupted").examples == 2 * len(LINES)
 
 
+def test_an_answer_is_bounded_in_bytes(monkeypatch):
+    monkeypatch.setattr(app, "MOST_BYTES", 1 << 20)
+    names = ["x" * 4000 + f"{i}" for i in range(10)]
+    with xclass.Learner("oaa", classes=10, bits=10, learn_names=True) as learner:
+        learner.learn_many([f"| f{i}" for i in range(10)], names)
+        with served(learner, {"http": "0"}) as running:
+            port = running.server.http.port
+            status, content = post(port, "predict", {"texts": ["f1"] * 200, "k": 10})
+            assert status == 413 and "the answer is longer than 1048576 bytes; ask for fewer" in content["error"]
+            assert post(port, "predict", {"texts": ["f1"] * 20, "k": 10})[0] == 200
+
+
 def test_explanations_are_those_of_the_library(port):
     with new_learner() as learner:
         expected = json.loads(json.dumps(learner.explain("| free room", k=2).limited(3, 3).as_dict()))
@@ -305,9 +316,8 @@ def test_explanations_are_those_of_the_library(port):
 
 def test_predictions_go_between_the_explanations_of_a_request(monkeypatch):
     """An explanation takes longer than a prediction, and how many wait is bounded."""
-    from xclass.serving.http import examples
-
     monkeypatch.setattr(desk, "MOST_WAITING", 2)
+    monkeypatch.setattr(steps, "SECONDS", 0.0)
     order: list[str] = []
 
     async def note(name, answered):
@@ -341,8 +351,6 @@ def test_predictions_go_between_the_explanations_of_a_request(monkeypatch):
 
 def test_predictions_go_between_those_of_a_long_request():
     """Its parts are answered as the whole would be, by one model, and messages count from its first example."""
-    from xclass.serving.http import examples
-
     lines = [f"| n{i % 7} room" if i % 3 else "| free" for i in range(1300)]
     order: list[str] = []
 
@@ -402,24 +410,93 @@ def test_a_long_answer_is_that_of_short_requests(operation, monkeypatch):
     assert answers[0] == answers[1] and answers[0][0] == 200
 
 
-def test_explanations_of_a_request_are_of_one_model():
-    """If another model takes its place meanwhile, they begin anew."""
-    from xclass.serving.http import examples
+def test_a_long_explanation_lets_predictions_pass_and_nothing_is_learned_in_it(monkeypatch):
+    """It stands still after each feature here; a prediction that is asked for later is answered before it."""
+    monkeypatch.setattr(steps, "SECONDS", 0.0)
+    line = "| free money " + " ".join(f"w{i}" for i in range(300))
+    order: list[str] = []
 
-    with new_learner() as old, new_learner() as new:
-        new.learn_many(["work | free"] * 50)
-        explainer = examples.Explainer(examples.Question(["| free", "| money"], k=1))
-        assert explainer.step(old) is None and explainer.step(new) is None
-        old.close()
-        while (answer := explainer.step(new)) is None:
+    async def note(name, answered):
+        answer = await answered
+        order.append(name)
+        return answer
+
+    async def ask():
+        with new_learner() as learner:
+            expected = learner.explain(line, k=1).limited(20, 20).as_dict()
+            one = desk.Desk(Service(learner))
+            one.service.start()
+            explaining = asyncio.ensure_future(note("explain", one.explain(examples.Question([line], k=1))))
+            while one.service.batches < 5:
+                await asyncio.sleep(0)
+            learning = asyncio.ensure_future(note("learn", one.learn(examples.Question(["work | free"] * 50))))
+            await note("predict", one.predict(examples.Question(["| free"])))
+            explained, _ = await asyncio.gather(explaining, learning)
+            assert order == ["predict", "explain", "learn"] and explained["explanations"] == [expected]
+            explaining = asyncio.ensure_future(one.explain(examples.Question([line] * 16)))
+            batches = one.service.batches
+            while one.service.batches < batches + 5:
+                await asyncio.sleep(0)
+            explaining.cancel()  # its client has gone
+            await one.predict(examples.Question(["| free"]))
+            batches = one.service.batches
+            await one.predict(examples.Question(["| free"]))
+            assert one.service.batches <= batches + 2
+            await one.service.end()
+
+    asyncio.run(ask())
+    deadline = time.monotonic() + SECONDS
+    while any(thread.name == "xclass-steps" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_an_explanation_is_given_up_with_its_client(monkeypatch):
+    monkeypatch.setattr(steps, "SECONDS", 0.0)
+    line = "| free " + " ".join(f"w{i}" for i in range(3000))
+    with served(new_learner(), {"http": "0"}) as running:
+        port = running.server.http.port
+        post(port, "predict", {"texts": ["free"]})
+        body = json.dumps({"lines": [line] * 16}).encode()
+        with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+            head = HEAD.replace(b"predict", b"explain") + b"Content-Length: %d\r\n\r\n" % len(body)
+            connection.sendall(head + body)
+            wait_until(lambda: any(thread.name == "xclass-steps" for thread in threading.enumerate()))
+        wait_until(lambda: not any(thread.name == "xclass-steps" for thread in threading.enumerate()))
+        batches = running.service.batches
+        assert post(port, "predict", {"texts": ["free"]})[0] == 200 and running.service.batches <= batches + 3
+
+
+def test_long_examples_are_divided_as_many_are(monkeypatch):
+    """Work is counted in bytes and values; what is wrong is named by its place in the request, and teaches nothing."""
+    text = " ".join(f"w{i}" for i in range(4000))
+    for made in (lambda i: f"spam | w{i} {text}", lambda i: {f"w{i}": 1, **dict.fromkeys(text.split(), 2.5)}):
+        question = examples.Question([made(i) for i in range(20)])
+        assert len(question.parts()) > 10
+        assert [one for part in question.parts() for one in part.examples] == question.examples
+    lines = [f"spam | w{i} {text}" for i in range(20)]
+    with new_learner() as learner, new_learner() as other:
+        learned = learner.examples
+        learning = examples.Learning(examples.Question([*lines, "work | a:1e50"]))
+        with pytest.raises(xclass.DataError, match=r"^batch:21:10: '1e50' is too large"):
+            while learning.step(learner, 100) is None:
+                pass
+        assert learner.examples == learned
+        features = [dict.fromkeys(line.split()[2:], 1) for line in lines]
+        with pytest.raises(xclass.DataError, match=r"^y\[19\] is 'x\\x01'"):
+            learning = examples.Learning(examples.Question(features, ["spam"] * 19 + ["x\x01"], [1.0] * 20))
+            while learning.step(learner, 100) is None:
+                pass
+        learning = examples.Learning(examples.Question(lines))
+        while (answer := learning.step(learner, 3)) is None:
             pass
-        expected = [new.explain(line, k=1).as_dict() for line in ("| free", "| money")]
-    assert answer == {"explanations": expected} and expected[0]["prediction"] == "work"
+        other.learn_many(lines)
+        assert answer["learned"] == 20 == len(answer["predictions"])
+        assert learner.predict("| w1 w2") == other.predict("| w1 w2") and learner.examples == other.examples
 
 
-def test_warnings_of_an_explanation_are_not_those_of_others():
-    from xclass.serving.http import examples
-
+def test_warnings_of_an_explanation_are_not_those_of_others(monkeypatch):
+    monkeypatch.setattr(steps, "SECONDS", 0.0)
     with new_learner() as learner:
         explainer = examples.Explainer(examples.Question(["| unknown", "| never_seen"]))
         (predicted,) = examples.answers(learner, [examples.Question(["| free"])])
@@ -614,7 +691,6 @@ def test_without_a_token_nobody_changes_what_others_reach():
 
 
 def test_classes_that_cannot_be_listed_refuse_no_other_question_of_the_batch():
-    from xclass.serving.http import examples
 
     questions = [examples.Question(["| a"], k=2), examples.Question(["| a"])]
     with xclass.Learner("scalar", bits=10) as learner:

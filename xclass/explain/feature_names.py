@@ -20,6 +20,7 @@ from ..array_types import UInt8s
 from ..data import batch_ops, interactions, namespaces, texts
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ..data.feature_names import UINT32, NameHasher, new_hashing
+from ..system.steps import pause
 from ..text import numbers, parser, vw_numbers
 from ..text.text_format import OtherFormat, TextFormat, WrittenFeature
 
@@ -99,6 +100,7 @@ class Namer:
             plain = list(groups[group])
             for pattern in self._features.patterns[group]:
                 for at in range(len(plain) - pattern[-1]):
+                    pause()
                     groups[group].append(_ngram([plain[at], *(plain[at + d] for d in pattern)]))
         if self._constant:
             groups.setdefault(CONSTANT_GROUP, []).append((FeatureName(b"", b"Constant"), CONSTANT, np.float32(1)))
@@ -115,6 +117,7 @@ class Namer:
             same_group = place > 0 and terms[place] == terms[place - 1] and not self._permuted
             group = groups[terms[place]]
             for i in range(first if same_group else 0, len(group)):
+                pause()
                 part, index, x = group[i]
                 product = x if place == 0 else value * x
                 names = [*texts, part.text()]
@@ -130,6 +133,7 @@ class Namer:
 
     def _add_features(self, features: Iterator[WrittenFeature], groups: Groups) -> None:
         for name, value, namespace, word, is_index, is_text in features:
+            pause()
             if value != 0:
                 seed = self._hash_word(namespace, self._seed) if namespace else self._unnamed
                 if is_text:
@@ -145,6 +149,7 @@ class Namer:
     def _add_text(self, text: bytes, namespace: bytes, seed: int, groups: Groups) -> None:
         one, group = np.float32(1), namespace[0] if namespace else DEFAULT_GROUP
         for name, *others in texts.named(text, self._texts.rules(np.frombuffer(text, np.uint8))):
+            pause()
             found = FeatureName(namespace, name), self._hash_word(name, seed) & self._mask, one
             if others[1:] == [b""]:  # characters
                 gram = self._hash_word(others[0], self._hash_word(name, seed)) & self._mask
@@ -188,6 +193,7 @@ class Namer:
                 at = (line + b"|").index(b"|", at)
             while at < end and line[at] in b" \t":
                 at += 1
+                pause()
                 if at == end or line[at] in ENDS:
                     continue
                 name, word, value = _name(line, at), b"", scale
@@ -239,7 +245,7 @@ def _name(line: bytes, at: int) -> bytes:
 
 
 def _match_at(pattern: bytes, line: bytes, at: int) -> bytes:
-    matched = re.match(pattern, line[at:])
+    matched = re.compile(pattern).match(line, at)  # a slice of the line for each feature would take squared time
     return matched[0] if matched is not None else b""
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..data import class_names
 from ..data.batch import CONSTANT, Batch
+from ..system.steps import pause
 from .feature_names import NamedFeature
 from .records import ExplainedClass, Explanation, Label, Reasons, Share, with_shares
 
@@ -46,6 +47,7 @@ def explanation(reasons: Reasons, batch: Batch, features: Iterable[NamedFeature]
         """Name shares, add up those of the same name and part, and put the largest first."""
         sums: dict[tuple[str, str], Share] = {}
         for share in shares:
+            pause()
             name = names[share.feature] if share.feature >= 0 else share.name
             known = sums.get((share.part, name))
             sums[share.part, name] = (
@@ -79,5 +81,9 @@ def _any_share(classes: Sequence[ExplainedClass], batch: Batch) -> bool:
     """Return whether a feature of an example other than the constant adds to a score, or it has no other features."""
     if (batch.index == CONSTANT).all():
         return True
-    shares = [share for one in classes for own in (one.shares, *(turn.shares for turn in one.path)) for share in own]
-    return any(share.share != 0 and share.feature >= 0 and batch.index[share.feature] != CONSTANT for share in shares)
+    return any(
+        share.share != 0 and share.feature >= 0 and batch.index[share.feature] != CONSTANT
+        for one in classes
+        for own in (one.shares, *(turn.shares for turn in one.path))
+        for share in own
+    )

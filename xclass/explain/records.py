@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from ..system.printable import printable
+from ..system.steps import pause
 
 SMALLEST = 5e-7  # shares that text does not show, because they would be 0.000000
 SHARES, SHARES_OF_TURN = 10, 3  # shares of a class and of a turn that are printed
@@ -254,6 +255,7 @@ def with_shares(
 
 def _largest(shares: tuple[Share, ...], most: int) -> tuple[Share, ...]:
     """Return the first shares, and for each part one with the sum of its others, or its only other one."""
+    pause()
     rest: dict[str, list[Share]] = {}
     for share in shares[most:]:
         rest.setdefault(share.part, []).append(share)

@@ -39,7 +39,7 @@ from .operator_console import OperatorConsole
 T = TypeVar("T")
 
 BATCH_SECONDS = 0.005
-BATCH_BYTES = 1 << 18  # of the lines of a batch
+BATCH_BYTES = 1 << 16  # of the lines of a batch
 ANSWER_BYTES = 1 << 20  # of the answers to a request
 LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
 FAILED = error_line("the server has failed")  # the answer to a line after a defect
@@ -62,9 +62,14 @@ class Request:
     lines : their number
     job : what is called with the learner, and again while it returns MORE; its last result is what `deliver` gets
     learns : whether the learner changes, None if that is not known
+
+    Attributes
+    ----------
+    begun : whether `job` has returned MORE, so that nothing else may be learned until it ends
+    given_up : whether the result of `job` is not wanted any more
     """
 
-    __slots__ = ("client", "deliver", "job", "learns", "lines", "text")
+    __slots__ = ("begun", "client", "deliver", "given_up", "job", "learns", "lines", "text")
 
     def __init__(
         self,
@@ -76,7 +81,8 @@ class Request:
         learns: bool | None = None,
     ) -> None:
         self.deliver, self.client, self.text, self.lines = deliver, client, text, lines
-        self.job, self.learns = job, learns
+        self.job, self.learns, self.begun = job, learns, False
+        self.given_up = False
 
     def take(self, most: int) -> tuple[bytes, int]:
         """Take up to `most` lines out of the request, and return them and their number."""
@@ -208,8 +214,12 @@ class Service:
         service fails, because that may be half changed.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.ask(Request(partial(_settle, done), done, job=job, learns=learns))
-        return await done
+        request = Request(partial(_settle, done), done, job=job, learns=learns)
+        self.ask(request)
+        try:
+            return await done
+        finally:
+            request.given_up = not learns and done.cancelled()
 
     async def save(self) -> int:
         """Save the model, and return the number of examples that it has learned; predictions do not wait for it.
@@ -363,7 +373,7 @@ class Service:
         for request in self._waiting:
             if request.learns is None:
                 request.learns = self.answerer.learns_from(request.text)
-            if request.learns or request.client in clients:
+            if request.learns or request.begun or request.client in clients:
                 clients.add(request.client)
                 held.append(request)
             else:
@@ -377,12 +387,12 @@ class Service:
         self.batches += 1
         if request.job is not None:
             try:
-                result: object = request.job(self.learner)
+                result: object = None if request.given_up else request.job(self.learner)
             except Exception as error:  # of the caller's function, or of what it was given
                 result = error
             if result is MORE:
                 self._waiting.appendleft(request)
-                self._is_turn_of_others = True
+                self._is_turn_of_others = request.begun = True
             else:
                 self._in_loop(request.deliver, result, True)
             if request.learns and isinstance(result, Exception) and not isinstance(result, XclassError):

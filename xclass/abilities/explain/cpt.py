@@ -27,6 +27,7 @@ from ...reductions.multiclass.opinion_pool import LEAST as LEAST_OPINION
 from ...reductions.multiclass.opinion_pool import Listed
 from ...reductions.multiclass.reduction import Multiclass
 from ...reductions.multiclass.with_rows import MulticlassWithRows
+from ...system.steps import pause
 from . import means
 from .reasons import NOTHING, chosen, of_regressor, score_of, shares_of
 
@@ -78,6 +79,7 @@ def _predicted(learner: ProbabilityTree, batches: Sequence[Batch], label: Int64s
     """Return what the trees that are searched predict for their batches, each with k classes of one example."""
     output = learner.new_output(1, k)
     for t in range(learner.number_searched):
+        pause()
         of_tree = Predictions(*[array[t] for array in output])
         learner.members[t].learn_rows(batches[t], label, np.zeros(1, bool), 0, 1, of_tree)
     return output
@@ -132,6 +134,7 @@ def _of_scorers(
     The score of a class has three parts, see `reranking`: the features of its scorer; what the trees say about the
     class; and what the index says, whose cosine is a sum over features too.
     """
+    pause()
     scorers, index, label = learner.scorers, learner.index, float(batch.label[0])
     candidates, factor = proposed.opinions.candidate[0].tolist(), scorers.state[0]
     scratch, result = reranking.scratch(batch, len(candidates)), reranking.new_ranking(1, len(candidates))
@@ -149,6 +152,7 @@ def _of_scorers(
         return tuple(turn for tree in paths for turn in tree.to(y) or ())
 
     def explained_class(y: int, probability: float) -> ExplainedClass:
+        pause()
         c = candidates.index(y)
         score = float(scratch.score[c])
         if y not in shown:
@@ -260,6 +264,7 @@ class TreePaths:
     """
 
     def __init__(self, member: Member, batch: Batch, name: str, number: int) -> None:
+        pause()
         self._number = number
         self._member, self._tree, self._weights, self._name = member, member.tree, member.weights, name
         self._scratch = member.scratch(batch)

@@ -11,6 +11,7 @@ from ...binary import gd, tagged_words, word_owners
 from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...kernels.constants import GOLDEN, SPREAD
 from ...reductions.core import tree_routers
+from ...system.steps import pause
 
 MOST_OTHERS = 10  # classes that are listed without shares
 NOTHING = Reasons([], [], 0)  # of a learner without classes
@@ -18,6 +19,7 @@ NOTHING = Reasons([], [], 0)  # of a learner without classes
 
 def shares_of(values: Float64s, part: str = "") -> tuple[Share, ...]:
     """Return the shares of features for which a value, of float64[s], is not 0."""
+    pause()
     return tuple(Share("", float(values[f]), part, f) for f in np.flatnonzero(values).tolist())
 
 

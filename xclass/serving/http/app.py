@@ -15,9 +15,9 @@ import asyncio
 import json
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -39,9 +39,12 @@ from .desk import Busy, Desk
 from .guard import Guard
 from .metrics import Metrics
 
+T = TypeVar("T")
+
 PAGE = Path(__file__).parent.parent / "page"
 LONG = 1 << 14  # bytes of a body that a thread parses, and examples times classes of an answer that it writes
 BODIES = 1 << 25  # bytes from which on long bodies are refused; once they are parsed they take ten times as much
+MOST_BYTES = 1 << 25  # of an answer, whose names of classes may have thousands each
 CLOSE = {"connection": "close"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -174,7 +177,10 @@ class App:
             if question is None:
                 return _json(await desk.save())
             do = {"predict": desk.predict, "learn": desk.learn, "explain": desk.explain}[operation]
-            answer = await do(question)
+            if operation == "explain" or (operation == "predict" and size >= LONG):  # what is learned has an order
+                answer = await _unless_gone(receive, do(question))
+            else:
+                answer = await do(question)
             if len(question.examples) * (question.k or 1) < LONG // 16 and operation != "explain":
                 content = _json(answer)
             else:
@@ -291,6 +297,20 @@ class App:
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
+async def _unless_gone(receive: Receive, answering: Coroutine[Any, Any, T]) -> T:
+    """Return an answer, which takes long; give it up and raise Gone if the client closes the connection before."""
+    answer = asyncio.ensure_future(answering)
+    gone = asyncio.ensure_future(receive())  # the body is complete, so nothing else can come
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        raise Gone
+    finally:
+        for task in (answer, gone):
+            task.cancel()
+
+
 class _Endpoint:
     """Answer the requests of an operation; a class, because Starlette wraps a function in more calls."""
 
@@ -364,7 +384,15 @@ def _json_in_parts(answer: Mapping[str, Any]) -> bytes:
     """Return the same as `_json`, for a thread; other threads have to wait for one part at a time only."""
     fields = []
     for name, value in answer.items():
-        text = b"[%b]" % b",".join(map(_json, value)) if isinstance(value, list) else _json(value)
+        parts, room = [], MOST_BYTES
+        for one in value if isinstance(value, list) else ():
+            parts.append(_json(one))
+            room -= len(parts[-1])
+            if room < 0:
+                raise HTTPException(
+                    413, f"the answer is longer than {MOST_BYTES} bytes; ask for fewer examples or classes"
+                )
+        text = b"[%b]" % b",".join(parts) if isinstance(value, list) else _json(value)
         fields.append(b"%b:%b" % (_json(name), text))
     return b"{%b}" % b",".join(fields)
 

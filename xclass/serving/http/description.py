@@ -14,7 +14,7 @@ ERRORS = {
     401: "The token is missing or wrong.",
     403: "Host or Origin is not the server's, or learning is not allowed at this address.",
     404: "There is no such model.",
-    413: "The body is too long.",
+    413: "The body, or the answer, is too long.",
     415: "The body is not declared as application/json, or is compressed otherwise than by gzip or deflate.",
     500: "The model cannot be saved, or the server has a defect.",
     503: "Too many requests wait, or the server has failed.",

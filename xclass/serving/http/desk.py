@@ -18,7 +18,6 @@ from ..service import MORE, Request, Service
 from . import examples
 from .examples import Answer, Question
 
-BATCH_WORK = 512  # most `Question.work` of a batch, unless it has a single example
 MOST_WAITING = 10_000  # questions
 LATENCIES = 1000  # latest answers that the median is taken of
 
@@ -54,7 +53,7 @@ class Desk:
         learner, answers = None, list[Answer]()
         while learner is not self.service.learner:
             learner = self.service.learner
-            answers = [await self._predictions.ask(part) for part in question.parts(BATCH_WORK)]
+            answers = [await self._predictions.ask(part) for part in question.parts()]
         self.predicted += len(question.examples)
         return examples.joined(answers)
 
@@ -76,11 +75,17 @@ class Desk:
     async def explain(self, question: Question) -> Answer:
         """Return explanations of the predictions of examples; raise its error, or Busy."""
         explainer = examples.Explainer(question)
+
+        def step(learner: Learner) -> Any:
+            answer = explainer.step(learner)
+            return MORE if answer is None else answer
+
         with self._counted():
             async with self._one_explains:
-                while (answer := await self.service.call(explainer.step, learns=False)) is None:
-                    pass
-        return answer
+                try:
+                    return await self.service.call(step, learns=False)
+                finally:
+                    explainer.abandon()
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -125,12 +130,12 @@ class _Gatherer:
 
     def _answer(self, learner: Learner) -> list[Answer | XclassError]:
         """Answer, in the worker, the questions that wait now."""
-        count = work = 0  # of examples, and of the one with the most, as all of a batch list as many classes
+        size = work = 0  # the most work of an example counts, as all of a batch list as many classes
         self._taken = []
         while self._waiting:
             question, _ = self._waiting[0]
-            count, work = count + len(question.examples), max(work, question.work)
-            if self._taken and count * work > BATCH_WORK:
+            size, work = size + question.size, max(work, question.work)
+            if self._taken and size * work > examples.BATCH_WORK:
                 break
             self._taken.append(self._waiting.popleft())
         return examples.answers(learner, [question for question, _ in self._taken])

@@ -10,9 +10,10 @@ namespaces; here, the others are learned, and a warning names that one.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,14 +25,16 @@ from ...api.learner_core import LearnerCore
 from ...data import batch_ops
 from ...data.batch import Batch
 from ...errors import UsageError, XclassError
-from ...explain.records import Explanation
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.probabilities import Options as ListingOptions
 from ...reductions.core.spec import Wanted
 from ...system.printable import printable
+from ...system.steps import Steps, pause
 
 MOST_WARNINGS = 10  # of a request that are answered
-PLACE = re.compile("^batch:([0-9]+)")  # of an example in a message
+PLACE = re.compile(r"^(batch:|y\[|sample_weight\[)([0-9]+)")  # of an example in a message
+BATCH_WORK = 512  # most work of a batch, unless it has a single example; about 10 ms
+BYTES_OF_WORK, VALUES_OF_WORK = 64, 8  # of an example that take about the time of one with few features
 CLASSES_OF_WORK = 16  # classes that are listed in about the time of a prediction
 
 
@@ -57,19 +60,43 @@ class Question(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Return how much work an example is, compared with a prediction without a list of classes."""
+        """Return how much work an example without features is, compared with a prediction without a list of classes."""
         return 1 + (self.k or 0) // CLASSES_OF_WORK
 
-    def parts(self, most: int) -> list[Question]:
-        """Divide a question that only predicts into questions with at most `most` work, or one example."""
-        size = max(1, most // self.work)
-        if len(self.examples) <= size:
+    @property
+    def size(self) -> int:
+        """Return the sum of the sizes of the examples, see `size_of`."""
+        return sum(map(size_of, self.examples))
+
+    def parts(self) -> list[Question]:
+        """Divide a question into questions with at most BATCH_WORK work, or one example."""
+        ends, work = [0], 0
+        for i, one in enumerate(self.examples):
+            own = size_of(one) * self.work
+            if work + own > BATCH_WORK and i > ends[-1]:
+                ends.append(i)
+                work = 0
+            work += own
+        if len(ends) == 1:
             return [self]
         made = type(self.examples)
         return [
-            self._replace(examples=made(self.examples[begin : begin + size]), before=begin)  # type: ignore[call-arg]
-            for begin in range(0, len(self.examples), size)
+            self._replace(
+                examples=made(self.examples[low:high]),  # type: ignore[call-arg]
+                labels=self.labels and self.labels[low:high],
+                weights=self.weights and self.weights[low:high],
+                before=low,
+            )
+            for low, high in itertools.pairwise([*ends, len(self.examples)])
         ]
+
+
+def size_of(example: Any) -> int:
+    """Return how much work an example is, compared with one of few features, by its bytes and values."""
+    if isinstance(example, str):
+        return 1 + len(example) // BYTES_OF_WORK
+    values = example.values()
+    return 1 + sum(size_of(one) if isinstance(one, (str, dict)) else 1 for one in values) // VALUES_OF_WORK
 
 
 Answer = dict[str, Any]
@@ -94,64 +121,80 @@ def answers(learner: Learner, questions: Sequence[Question]) -> list[Answer | Xc
 
 
 class Learning:
-    """Learn from the examples of a question in parts, so that the model can be saved between two of them."""
+    """Learn from the examples of a question in steps, so that others go in between, and the model can be saved.
 
-    def __init__(self, question: Question) -> None:
-        self._questions = [question]
-        self._found: list[Answer | XclassError] = []
-        self._batch: Batch | None = None
-        self._done = 0
-
-    def step(self, learner: Learner, most: int) -> Answer | None:
-        """Learn from at most `most` examples; return the answer to the question after the last one, None before."""
-        if not self._found:
-            (question,) = self._questions
-            learner.adapt(functools.partial(inputs.kind_of_labels, question.examples, question.labels))
-            self._found, self._batch, _ = _converted(learner, self._questions, True)
-        if self._batch is not None:
-            part = batch_ops.cut(self._batch, self._done, min(self._done + most, self._batch.n))
-            _answer(learner.core, part, self._questions, self._found, [0] * part.n, True, None)
-            self._done += part.n
-            if self._done < self._batch.n:
-                return None
-        (answer,) = self._found
-        if isinstance(answer, XclassError):
-            raise answer
-        return answer
-
-
-class Explainer:
-    """Explain the predictions of the examples of a question one by one, so that other questions go in between.
-
-    All explanations are of one model: they begin anew if another one has taken its place.
+    All examples are converted before the first is learned, so a question with one that is refused teaches nothing.
     """
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._core: LearnerCore | None = None
+        self._parts: list[Question] | None = None  # that are not converted yet
+        self._batches: list[Batch] = []  # that are not learned yet
+        self._done = 0  # examples of the first of them that are learned
+        self._answer: Answer = {"predictions": [], "learned": 0}
+        self._notes: list[str] = []
+
+    def step(self, learner: Learner, most: int) -> Answer | None:
+        """Convert examples, or learn from at most `most`; return the answer after the last ones, None before."""
+        if self._parts is None:
+            given = self._question
+            learner.adapt(functools.partial(inputs.kind_of_labels, given.examples, given.labels))
+            self._parts = given.parts()
+        if self._parts:
+            part = self._parts.pop(0)
+            (found,), batch, _ = _converted(learner, [part], True)
+            if isinstance(found, XclassError):
+                raise found
+            self._notes += found.get("warnings", ())
+            if batch is not None:
+                self._batches.append(batch._replace(line=batch.line + part.before))
+            if self._parts:
+                return None
+        if self._batches:
+            batch = self._batches[0]
+            one = batch_ops.cut(batch, self._done, min(self._done + most, batch.n))
+            _answer(learner.core, one, [self._question], [self._answer], [0] * one.n, True, None)
+            self._done += one.n
+            if self._done == batch.n:
+                del self._batches[0]
+                self._done = 0
+        if self._batches:
+            return None
+        return {**self._answer, **_warnings([*self._notes, *self._answer.pop("warnings", ())])}
+
+
+class Explainer:
+    """Explain the predictions of the examples of a question in steps, so that other questions go in between."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._steps: Steps[list[Answer]] | None = None
+        self._notes: list[str] = []
 
     def step(self, learner: Learner) -> Answer | None:
-        """Explain the next example; return the answer to the question after the last one, None before."""
+        """Go on; return the answer to the question after the last step, None before."""
+        if self._steps is None:
+            self._steps = Steps(functools.partial(self._explained, learner))
         try:
-            if self._core is not learner.core:
-                self._core = learner.core
-                self._found: list[Answer] = []
-                self._notes: list[str] = []
-                self._explanations = self._begin(learner)
-            one = next(self._explanations, None)
+            ended = self._steps.go_on()
         finally:
-            notes = learner.core.take_notes()
-        self._notes += notes
-        if one is None:
-            return {"explanations": self._found, **_warnings(self._notes)}
-        self._found.append(one.limited(self._question.shares, self._question.shares).as_dict())
-        return None
+            self._notes += learner.core.take_notes()
+        return {"explanations": self._steps.result(), **_warnings(self._notes)} if ended else None
 
-    def _begin(self, learner: Learner) -> Iterator[Explanation]:
-        examples = self._question.examples
+    def abandon(self) -> None:
+        """End what is under way."""
+        if self._steps is not None:
+            self._steps.abandon()
+
+    def _explained(self, learner: Learner) -> list[Answer]:
+        examples, shares, found = self._question.examples, self._question.shares, list[Answer]()
         batches = list(learner.inputs.batches(examples))
         single = (batch_ops.cut(batch, i, i + 1) for batch in batches for i in range(batch.n))
-        return results.explanations(learner.core, single, learner.inputs.opened(examples), self._question.k or 2)
+        given = learner.inputs.opened(examples)
+        for one in results.explanations(learner.core, single, given, self._question.k or 2):
+            found.append(one.limited(shares, shares).as_dict())
+            pause()
+        return found
 
 
 def _converted(
@@ -272,7 +315,7 @@ def _finite(prediction: Any) -> Any:
 
 def _moved(message: str, before: int) -> str:
     """Return a message that begins with the number of an example with that in the whole request."""
-    return PLACE.sub(lambda found: f"batch:{int(found[1]) + before}", message) if before else message
+    return PLACE.sub(lambda found: f"{found[1]}{int(found[2]) + before}", message) if before else message
 
 
 def _warnings(notes: Sequence[str]) -> dict[str, list[str]]:
