@@ -229,7 +229,8 @@ def test_one_that_is_refused_does_not_refuse_the_others_of_its_batch():
         learner.learn("1 | a")
         questions = [examples.Question([text]) for text in ("| a", "1 2 3 4 | a", "| b")]
         first, second, third = examples.answers(learner, questions)
-        assert first == third == {"predictions": [{"prediction": 1}]}
+        assert first == {"predictions": [{"prediction": 1}]} and third["predictions"] == first["predictions"]
+        assert "no feature that the model has learned" in third["warnings"][0]  # its own, not that of the first
         assert isinstance(second, xclass.DataError) and "more than a label and a weight" in str(second)
         with pytest.raises(xclass.DataError, match="7"):
             examples.Learning(examples.Question(["7 | a"])).step(learner, 10)

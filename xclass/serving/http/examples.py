@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...api import arrays, inputs, results
+from ...api import arrays, inputs, results, unknown_features
 from ...api.labels import one_by_one
 from ...api.learner import Learner
 from ...api.learner_core import LearnerCore
@@ -116,7 +116,12 @@ def answers(learner: Learner, questions: Sequence[Question]) -> list[Answer | Xc
     if batch is not None:
         listed = [question.k for question in questions if question.k is not None]
         wanted = _wanted(max(listed)) if listed else None
-        _answer(learner.core, batch, questions, found, owners, False, wanted)
+        unknown = _answer(learner.core, batch, questions, found, owners, False, wanted)
+        for question, answer, (none_known, looked_at) in zip(questions, found, unknown, strict=True):
+            if 2 * none_known > looked_at and not isinstance(answer, XclassError):
+                learner.inputs.batches(question.examples[:1])  # the message says where its words were learned
+                told = unknown_features.message(learner.core, none_known, looked_at)
+                answer["warnings"] = [*answer.get("warnings", ()), printable(told)][:MOST_WARNINGS]
     return found
 
 
@@ -240,16 +245,26 @@ def _answer(
     owners: Sequence[int],
     learns: bool,
     wanted: Wanted | None,
-) -> None:
-    """Predict examples, with `learns` learn from them, and add the predictions to the answers of their questions."""
+) -> list[tuple[int, int]]:
+    """Predict examples, with `learns` learn from them, and add the predictions to the answers of their questions.
+
+    Return, for each question, how many of its examples have features, none of which was learned, and how many were
+    looked at.
+    """
     core.want(wanted)
+    unknown = [(0, 0)] * len(questions)
     done, places = 0, whole.line
     whole = whole._replace(line=np.arange(1, whole.n + 1))  # of the examples of all questions
 
     def answer(batch: Batch) -> None:
         nonlocal done
         for task in core.learn([batch]) if learns else core.predict([batch], wanted):
-            _add(core, task, questions, found, owners[done : done + task.batch.n])
+            own = owners[done : done + task.batch.n]
+            _add(core, task, questions, found, own)
+            for i, one in zip(own, () if task.unknown is None else task.unknown.tolist(), strict=False):
+                unknown[i] = unknown[i][0] + one, unknown[i][1] + 1
+            if not learns:
+                core.unknown_features.messages(core)  # those of all questions together
             done += task.batch.n
 
     try:
@@ -268,12 +283,13 @@ def _answer(
                 done += 1
     for note in core.take_notes():
         place = PLACE.match(note)
-        row = None if place is None else int(place[1]) - 1
+        row = None if place is None else int(place[2]) - 1
         for i in set(owners) if row is None else (owners[row],):
             own = found[i]
             if not isinstance(own, XclassError):
                 told = note if row is None else _moved(f"batch:{places[row]}{PLACE.sub('', note)}", questions[i].before)
                 own["warnings"] = [*own.get("warnings", ()), printable(told)][:MOST_WARNINGS]
+    return unknown
 
 
 def _add(
