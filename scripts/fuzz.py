@@ -63,7 +63,7 @@ PARTS = {
 SHORT = {"models": 20, "text": 8, "caches": 8, "options": 8, "results": 10, "readers": 2, "numbers": 13}
 SHORT_ONLY = (  # names of the models of --short, one of each kind
     "^(scalar|oaa names|recall_tree names|log_multi|ect error|cpt rerank names|pecoc|softmax_tree names|oaa ngram|"
-    "skip)$"
+    "skip|means|mach|multiclass table|plt growing)$"
 )
 PRECIOUS = ("victim.txt", ".bashrc", "home/.profile", "sub/keep.txt", "precious.model")
 NEW_PROCESS_SECONDS = 120  # time limit in seconds of a case that is repeated in a new process

@@ -35,11 +35,33 @@ def columns(n: int = 60, seed: int = 2) -> bytes:
     ).encode()
 
 
+def with_rows(data: bytes, seed: int = 3) -> bytes:
+    """Return data with a row of six numbers in each line."""
+    rng = random.Random(seed)
+    made = []
+    for i, line in enumerate(data.decode().splitlines()):
+        row = " ".join(f"{j}:{rng.gauss((i + j) % 3, 0.5):.3f}" for j in range(6))
+        made.append(f"{line} |r {row}\n")
+    return "".join(made).encode()
+
+
+def table(n: int = 60, seed: int = 4) -> bytes:
+    """Return a table with columns of numbers, of categories and of text."""
+    rng = random.Random(seed)
+    made = ["label,size,shop,said\n"]
+    for i in range(n):
+        c = i % CLASSES
+        said = f"Word{c} of x{rng.randrange(9)}, And more{c // 3}"
+        made.append(f'name{c},{rng.random():.3f},{rng.choice(("north", "south"))},"{said}"\n')
+    return "".join(made).encode()
+
+
 SHRUNK = " shrunk"  # end of the names of models that `xclass shrink` makes smaller
 DATA = {
     "classes.vw": lines("classes"), "names.vw": lines("names"), "numbers.vw": lines("numbers"),
     "signs.vw": lines("signs"), "columns.vw": columns(),
-    "lists.vw": lines("lists"), "list_names.vw": lines("list names"),
+    "lists.vw": lines("lists"), "list_names.vw": lines("list names"), "rows.vw": with_rows(lines("classes")),
+    "table.csv": table(),
 }  # fmt: skip
 
 K = str(CLASSES)
@@ -85,6 +107,19 @@ MODELS = {  # name -> data, options of training
     "pecoc kmeans": ("classes.vw", f"--cpt {K} -b 9 --cpt_arity 4 --cpt_tree kmeans --rerank"),
     "multiclass": ("classes.vw", "--multiclass -b 10"),
     "multiclass names": ("names.vw", f"--multiclass {K} -b 10 -q ab"),
+    "multiclass rows": ("rows.vw", f"--multiclass {K} -b 10 --dense r"),
+    f"multiclass rows{SHRUNK}": ("rows.vw", f"--multiclass {K} -b 10 --dense r"),
+    "multiclass table": ("table.csv", "--multiclass -b 10 --label_column label"),
+    "multiclass text": (
+        "table.csv",
+        "--multiclass -b 10 --label_column label --text_split words --text_ngram 2 --text_chars 3-4",
+    ),
+    "oaa table": ("table.csv", f"--oaa {K} -b 9 --label_column label --text_split spaces"),
+    "means": ("rows.vw", "--means --dense r"),
+    f"means{SHRUNK}": ("rows.vw", f"--means {K} --dense r"),
+    "mach": ("classes.vw", "--mach 3,5 -b 9"),
+    "mach names": ("names.vw", "--mach 4 -b 9 --learn_names --loss_function logistic"),
+    "sparse_experts one": ("names.vw", f"--sparse_experts {K} -b 9 --experts 1 --learn_names"),
     "softmax_tree": ("classes.vw", f"--softmax_tree {K} -b 9"),
     "softmax_tree deep": (
         "classes.vw",
@@ -102,6 +137,11 @@ MODELS = {  # name -> data, options of training
     "multilabel": ("lists.vw", "--multilabel -b 8 --threshold auto"),
     "multilabel names": ("list_names.vw", "--multilabel -b 9 --learn_names --passes 2 --holdout_off"),
     "plt": ("lists.vw", f"--plt {K} -b 8"),
+    "plt growing": ("list_names.vw", "--plt -b 9 --learn_names"),
+    "plt balanced": ("lists.vw", f"--plt {K} -b 9 --plt_tree balanced --threshold auto"),
+    "plt kmeans": ("lists.vw", f"--plt {K} -b 9 --plt_tree kmeans --tree_sample 30"),
+    "multilabel table": ("table.csv", "--multilabel -b 9 --label_column label"),
+    f"multilabel{SHRUNK}": ("lists.vw", "--multilabel -b 9"),
     "plt names": ("list_names.vw", f"--plt {K} -b 9 --learn_names --plt_tree random --passes 2 --holdout_off"),
     f"plt{SHRUNK}": ("lists.vw", f"--plt {K} -b 10 --threshold 0.3"),
     f"oaa{SHRUNK}": ("classes.vw", f"--oaa {K} -b 8"),
