@@ -172,7 +172,7 @@ def test_names_of_classes_stay(place):
 
 def test_what_is_refused(place):
     learn("--oaa", 3, "-b", 10, "--quiet", "-f", "m", stdin=multiclass(1, 3, 60))
-    learn("--softmax_tree", 3, "--quiet", "-f", "tree", stdin=multiclass(1, 3, 60))
+    learn("--softmax_tree", 3, "--normalize_features", "unit", "--quiet", "-f", "tree", stdin=multiclass(1, 3, 60))
     (place / "unlabelled.vw").write_text("| a\n| b\n")
     before = (place / "m").read_bytes()
     for args, status, message in (
@@ -190,7 +190,11 @@ def test_what_is_refused(place):
         (("m", "-f", "s", "-d", "unlabelled.vw"), 2, "-d unlabelled.vw: it has no labelled examples"),
         (("m", "-f", "s", "-d", "missing.vw"), 1, "missing.vw"),
         (("missing", "-f", "s"), 1, "missing: cannot load the model: there is no such file"),
-        (("tree", "-f", "s"), 1, "tree: a model of --softmax_tree has no weight tables to shrink"),
+        (
+            ("tree", "-f", "s"),
+            1,
+            "tree: a model of --softmax_tree has no weight tables to shrink, and this one has nothing",
+        ),
         (("m", "-f", "none/s"), 1, "there is no folder"),
     ):
         result = xclass("shrink", *args)

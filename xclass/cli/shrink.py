@@ -82,9 +82,10 @@ def run(words: Sequence[str]) -> int:
     small = shrinking.shrunk(path, size, int(given["bits"]) if "bits" in given else None, given.get("keep"))
     model_contents.save(target, lambda: small.contents)
     sizes = os.path.getsize(path), os.path.getsize(target) if os.path.isfile(target) else 0
+    weights = f"{small.kept:,} of {small.weights:,} weights, in {small.setting.bits} bits"
     output.info(
-        f"{target}: {sizes[1] / 1e6:,.2f} MB instead of {sizes[0] / 1e6:,.2f} MB; {small.kept:,} of {small.weights:,} "
-        f"weights, in {small.setting.bits} bits"
+        f"{target}: {sizes[1] / 1e6:,.2f} MB instead of {sizes[0] / 1e6:,.2f} MB; "
+        f"{weights if small.weights else 'it lacks what only learning needs'}"
     )
     if before is not None:
         with thread_limit.limited(given.get("threads")):

@@ -67,10 +67,10 @@ def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: fl
     with learner:
         reduced = learner.contents()
         tables = pruning.tables_of(reduced.arrays, whole)
-        if not tables:
+        if not tables and reduced.arrays.keys() == whole.keys():
             raise ModelError(
-                f"{path}: a model of --{config.reduction.name} has no weight tables to shrink; --predict_only_model "
-                "leaves out what only learning needs"
+                f"{path}: a model of --{config.reduction.name} has no weight tables to shrink, and this one has "
+                "nothing that only learning needs"
             )
         others = _other_arrays(reduced.arrays, tables)
         fixed = len(model_contents.to_bytes(reduced._replace(arrays=others))) + ENTRY_BYTES * len(tables)
