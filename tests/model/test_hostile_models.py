@@ -345,7 +345,7 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
         for variant in ("plt", "plt names", "multilabel_oaa")
         for edit, named in (
             (put("label_counts", 0, -1), "label_counts"),
-            (put("label_counts", -1, 2**53 + 1), "label_counts"),
+            (put("label_counts", -1, 2**54 + 1), "label_counts"),
             (make("label_counts", lambda a: a[:-1]), "label_counts"),
             (make("label_counts", lambda a: np.append(a, a)), "label_counts"),
             (make("label_counts", lambda a: a.astype(np.float64)), "label_counts"),

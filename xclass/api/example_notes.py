@@ -1,6 +1,6 @@
 """Count what a user may want to know about the examples of a run: labels that are missing or unknown, skipped updates.
 
-An update is skipped if it would have made a weight infinite (`binary.finite`).
+An update is skipped if it would have made a number infinite (`binary.finite`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from ..reductions.core.contract import BatchTask
 class ExampleNotes:
     """Count the examples that passed the stages, for warnings and for the summary.
 
-    `labels` is that of the reduction's record, and `named` says whether labels are names. `skipped_steps` is the number
-    of examples with skipped updates until now, of which each counts once in every pass.
+    `labels` is that of the reduction's record, `named` says whether labels are names, and `before` counted the examples
+    until now. `skipped_steps` is the number of examples with skipped updates, of which each counts once in every pass,
+    and `first_skipped` the warning about the first one, empty if there is none.
     """
 
-    def __init__(self, labels: str, named: bool, skipped_steps: int = 0) -> None:
-        self._kind, self._named, self.skipped_steps = labels, named, skipped_steps
+    def __init__(self, labels: str, named: bool, before: ExampleNotes | None = None) -> None:
+        self._kind, self._named = labels, named
+        self.skipped_steps: int = before.skipped_steps if before else 0
+        self.first_skipped: str = before.first_skipped if before else ""
         self._examples = self._unlabelled = self._labels = self._unknown = 0
         self._with_labels = self._without = 0  # predicted examples that have labels, those to which none is given
         self._first_unknown = ""  # place of the first unknown label
@@ -61,15 +64,16 @@ class ExampleNotes:
         if before or not len(rows):
             return []
         i = rows[0]
-        values = np.abs(batch.value[batch.start[i] : batch.start[i + 1]])
+        values = np.abs(np.append(batch.value[batch.start[i] : batch.start[i + 1]], batch.dense[i : i + 1]))
         largest = values.max(initial=0)  # NaN if any value is NaN
         smallest = values.min(initial=largest)
         weight = f"weight {batch.weight[i]:g}" if batch.weight[i] > 0 else "a weight that is not finite"
-        return [
+        self.first_skipped = (
             f"{task.file or 'batch'}:{batch.line[i]}: the update of this example is skipped, as it would make a weight "
             f"or a sum infinite (values from {smallest:g} to {largest:g}, {weight}, label {batch.label[i]:g}); "
-            "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or lower --learning_rate"
-        ]
+            "scale values to between 1e-15 and 1e+15 and weights to between 1e-30 and 1e+6, or lower --learning_rate"
+        )
+        return [self.first_skipped]
 
     def add(self, other: ExampleNotes) -> None:
         """Add what was counted in the examples that follow."""

@@ -328,7 +328,7 @@ class LearnerCore:
         idle += self.unknown_features.messages(self)
         report = [] if self._source is None else self._source.report()
         counted, named = self.counted, self.names.class_list is not None
-        self.counted = ExampleNotes(self.config.reduction.labels, named, counted.skipped_steps)
+        self.counted = ExampleNotes(self.config.reduction.labels, named, counted)
         return [*([] if self.spec.vw_exact else counted.warnings()), *idle, *report]
 
     def _note_examples(self, task: BatchTask) -> None:
@@ -340,7 +340,7 @@ class LearnerCore:
 
     def nothing_learned(self, source: Source) -> DataError:
         """Return the error of data from which no example was learned."""
-        cure = advice(source.format, source.report())
+        cure = self.counted.first_skipped or advice(source.format, source.report())
         return DataError(f"{source.name}: no example was learned from; {cure}")
 
     # for a program

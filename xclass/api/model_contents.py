@@ -20,7 +20,7 @@ import numpy as np
 
 from ..data.schema import REMEDY, Schema
 from ..errors import ModelError, UsageError
-from ..model import compact_columns, model_file
+from ..model import compact_columns, model_file, stored_arrays
 from ..model.stored_arrays import Stored
 from ..system import leftovers, output_file
 from ..system.printable import short_repr
@@ -183,11 +183,12 @@ def _counters(path: str, counters: dict[str, Any]) -> dict[str, Any]:
     _check_counters(path, "counters", own, SUMS, ("features",))
     if VW in counters:  # of --vw_exact
         _check_counters(path, f"counters.{VW}", counters[VW], ("t", *VW_SUMS), tuple(VW_COUNTS))
-    return counters
+        own[VW] = counters[VW]
+    return own
 
 
 def _check_counters(path: str, where: str, counters: object, sums: tuple[str, ...], counts: tuple[str, ...]) -> None:
-    """Check an object of sums, which are text, because JSON has no infinity, and of counts."""
+    """Check an object of sums, which are text, because JSON has no infinity, and of counts, which are limited."""
     expected = {*sums, *counts}
     if not isinstance(counters, dict) or set(counters) != expected:
         raise _damaged(path, where, counters, f"an object of {', '.join(sorted(expected))}")
@@ -198,13 +199,13 @@ def _check_counters(path: str, where: str, counters: object, sums: tuple[str, ..
             raise _damaged(path, f"{where}.{name}", counters[name], "a number as text")
         _sum(path, f"{where}.{name}", counters[name])
     for name in counts:
-        _count(path, f"{where}.{name}", counters[name])
+        counters[name] = _count(path, f"{where}.{name}", counters[name])
 
 
 def _count(path: str, name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_COUNT:
         raise _damaged(path, name, value, "a whole number from 0 to 2**62")
-    return value
+    return min(value, stored_arrays.MAX_COUNT)
 
 
 def _sum(path: str, name: str, value: object) -> float:

@@ -123,7 +123,7 @@ class Frequencies:
     def restore(self, arrays: Mapping[str, Stored]) -> None:
         """Fill new counts with the arrays of a model file, see `arrays`; packed ones stay so if few have been used."""
         state = stored_arrays.take("frequencies.state", arrays, np.float64, (NUMBERS,))
-        stored_arrays.check_range("frequencies.state", state[:VALUED], 0, stored_arrays.MAX_COUNT)
+        stored_arrays.check_range("frequencies.state", state[:VALUED], 0, stored_arrays.MAX_SUM)
         stored_arrays.check_range("frequencies.state", state[VALUED:], 0, 1)
         self.state[:] = state
         packed = len(self.bitmap) > 0
@@ -135,7 +135,7 @@ class Frequencies:
             if packed:
                 self.count, self.bitmap = np.zeros(SLOTS), used_items.new_bitmap(0)
             stored_arrays.unpack_table("frequencies", arrays, {"count": self.count})
-        stored_arrays.check_range("frequencies.count", self.count, 0, stored_arrays.MAX_COUNT)
+        stored_arrays.check_range("frequencies.count", self.count, 0, stored_arrays.MAX_SUM)
 
 
 # -- kernels

@@ -132,9 +132,8 @@ class Scales:
         finite and not negative, so that scaled values are finite.
         """
         state = stored_arrays.take("scales.state", arrays, np.int64, (NUMBERS,))
-        stored_arrays.check_range("scales.state", state[EXAMPLES : EXAMPLES + 1], 0, stored_arrays.MAX_COUNT)
         stored_arrays.check_range("scales.state", state[COLUMNS : COLUMNS + 1], int(self.always), 1)
-        self.state[:] = state
+        self.state[:] = stored_arrays.counts("scales.state", state)
         if self.idle:
             return
         planes = self._planes(predict_only and "scales.seen" not in arrays)

@@ -11,7 +11,8 @@ Idea      Float32 ends at 2**128. A sum of numbers below 2**103 never overflows:
           whether a step of the binary learner needs no check. Any other step is taken, then checked, and undone if a
           number is no longer finite (`gd.learn`).
 
-Examples with values or weights that are infinite or NaN are never learned. The learners that do not check their steps
+Examples with values or weights that are infinite or NaN are never learned, nor those whose weight is below
+LEAST_WEIGHT, because what is divided by sums of such weights is not finite. The learners that do not check their steps
 (trees of AdaGrad regressors, the softmax tree) have a `largest_step`. If they scale examples to length 1, it bounds the
 weight of an example, otherwise max(1, weight) * max(1, value**2). Below the bound none of their sums can overflow;
 examples above it are not learned.
@@ -50,6 +51,7 @@ SMALLEST_SQUARE = np.float32(1.17549435e-38)  # smaller squares are raised to th
 HUGE_VALUE = np.float32(1.8446743e19)  # squares of larger values overflow float32
 MEAN_NORM = 2.0**-20  # least S / T that is known to be safe
 LARGEST_STEP = 2.0**98  # see `largest_step`
+LEAST_WEIGHT = np.float32(1e-30)  # of an example that is learned, unless it is learned as VW does
 LEAST_SLOPE = 2.0**-100  # see `least_slope`
 LARGEST = np.float32(np.finfo(np.float32).max)
 ORDINARY_RANGE = np.array([1, 1, LEAST_SLOPE], np.float32)
@@ -172,7 +174,7 @@ def survey(
         if learns[i]:
             weight = np.float64(batch.weight[i])
             large = weight if scaled else max(weight, 1.0) * np.float64(largest) * np.float64(largest)
-            if not large <= largest_step:
+            if not large <= largest_step or 0.0 < weight < LEAST_WEIGHT:
                 skipped[i] = EXAMPLE_SKIPPED
         if largest > LARGEST_VALUE or batch.start[i + 1] - batch.start[i] > MOST_FEATURES:
             value_range[i, 0], value_range[i, 1], value_range[i, 2] = ZERO, INFINITE, INFINITE

@@ -206,8 +206,7 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
         used = np.count_nonzero(stored_arrays.take(f"{name}.word", stored, np.uint32, None))
         stored_arrays.unpack_table(name, stored, {"word": words.word})
     state = stored_arrays.take(f"{name}.counts", stored, np.int64, (STORED,))
-    stored_arrays.check_range(f"{name}.counts", state, 0, stored_arrays.MAX_COUNT)
-    words.state[:STORED] = state
+    words.state[:STORED] = stored_arrays.counts(f"{name}.counts", state)
     words.state[USED] = used
     return _with_limit(words)
 

@@ -25,7 +25,8 @@ from ..system.printable import short_repr
 
 PIECE = 1 << 18  # rows to restore at a time
 PIECE_SLOTS = 1 << 17  # slots of a table to scan at a time; a multiple of 8
-MAX_COUNT = 2**52  # largest count in a model; sums of a few such numbers are still exact in float64
+MAX_COUNT = 2**53  # largest count that a model keeps, see `counts`; in float64, 1 more is the same number
+MAX_SUM = 2.0**200  # largest sum of weights, in float64; with one more weight, a float32, it is the same number
 
 # -- arrays ------------------------------------------------------------------------------------------------------
 
@@ -183,6 +184,12 @@ def check_range(name: str, stored: Stored, low: float, high: float) -> None:
         raise unfit(name, f"it holds {outside!s}, but only numbers from {low} to {high} are allowed")
 
 
+def counts(name: str, stored: Stored) -> AnyArray:
+    """Return counts, none above MAX_COUNT: those of a model that was loaded with such a count and learned on are."""
+    check_range(name, stored, 0, 2 * MAX_COUNT)
+    return np.minimum(stored, MAX_COUNT)
+
+
 def check_rows(name: str, arrays: Mapping[str, Stored], rows: int) -> None:
     """Raise ModelError if a stored array has another number of rows; checked before memory is allocated for them."""
     shape = np.shape(arrays[name]) if name in arrays else (rows,)
@@ -269,6 +276,11 @@ def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: floa
     if type(value) not in (int, kind) or not low <= value <= high:
         raise ModelError(f"the model's fact 'learner' has {name!r}: {short_repr(value)}, but {required}")
     return kind(value)
+
+
+def take_count(name: str, facts: Mapping[str, Any]) -> int:
+    """Return a stored count of a learner as `counts` does."""
+    return min(take_fact(name, facts, int, 0, 2 * MAX_COUNT), MAX_COUNT)
 
 
 def unfit(name: str, reason: str) -> ModelError:

@@ -79,10 +79,10 @@ def merge(
 def merge_frequencies(target: Frequencies, models: Sequence[Frequencies], base: Frequencies) -> None:
     """Fill new counts of features with those of a base and what models have added to them."""
     state = added_counts([one.state for one in models], base.state)
-    target.state[:] = np.minimum(state, stored_arrays.MAX_COUNT)
+    target.state[:] = np.minimum(state, stored_arrays.MAX_SUM)
     target.state[VALUED] = max(one.state[VALUED] for one in models)
     count = added_counts([one.count for one in models], base.count)
-    target.count[:] = np.minimum(count, stored_arrays.MAX_COUNT)
+    target.count[:] = np.minimum(count, stored_arrays.MAX_SUM)
 
 
 def _changes(model: Index, base: Index, classes: Int64s) -> Changes:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...array_types import Float64s
 from ...binary import merged_words, merging
+from ...kernels.constants import LARGEST
 from ...model import stored_arrays
 from ...reductions.multilabel import frequent, ranking
 from ...reductions.multilabel.frequent import Labels
@@ -63,11 +64,9 @@ def _merged_scorers(
     first, *others = ([one.bias[: labels + 1], one.bias_g[: labels + 1]] for one in every)
     own = np.zeros((2, labels + 1))
     merging.average_parameters(own, [np.array(one, np.float64) for one in others], np.array(first, np.float64))
-    target.bias[: labels + 1], target.bias_g[: labels + 1] = own
+    target.bias[: labels + 1], target.bias_g[: labels + 1] = np.minimum(own, LARGEST)
     examples = [one.examples[: labels + 1] for one in every]
-    target.examples[: labels + 1] = np.minimum(
-        merging.added_counts(examples[1:], examples[0]), ranking.LARGEST_PARAMETER
-    )
+    target.examples[: labels + 1] = np.minimum(merging.added_counts(examples[1:], examples[0]), stored_arrays.MAX_SUM)
     return target
 
 
@@ -75,7 +74,7 @@ def _merged_labels(models: Sequence[Labels], base: Labels, highest: int) -> Labe
     every = [frequent.with_labels(one, highest) for one in (base, *models)]
     weight: list[Float64s] = [one.weight[: highest + 1] for one in every]
     merged = frequent.with_labels(frequent.new_labels(), highest)
-    merged.weight[: highest + 1] = np.minimum(merging.added_counts(weight[1:], weight[0]), stored_arrays.MAX_COUNT)
+    merged.weight[: highest + 1] = np.minimum(merging.added_counts(weight[1:], weight[0]), stored_arrays.MAX_SUM)
     first = list(dict.fromkeys(y for one in every for y in one.first.tolist() if y))[: frequent.MOST_ALL]
     merged.first[: len(first)] = first
     # of equally frequent labels, those that a model lists come first

@@ -31,7 +31,6 @@ from .validated_threshold import ValidatedThreshold
 
 COUNTS = "label_counts"  # name of the array in models
 MOST_LABELS = 2**24  # of a learner whose labels grow in number
-MOST_EXAMPLES = 2**53  # that are counted
 WIDER = 10  # probable labels for each one that is ranked by propensity, unless a learner ranks all
 VALIDATED = "threshold_counts"  # name of the array of `ValidatedThreshold` in models
 AUTOMATIC = re.compile(r"auto(?::(0?\.[0-9]+|1(?:\.0*)?))?")  # values of --threshold that are no number
@@ -413,8 +412,8 @@ class MultilabelLearner(Learner):
                 raise stored_arrays.unfit(COUNTS, f"it counts {len(self.counts) - 1} labels, not 0 to {MOST_LABELS}")
         else:
             stored_arrays.fill(COUNTS, arrays, self.counts)
-        stored_arrays.check_range(COUNTS, self.counts, 0, MOST_EXAMPLES)
-        self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
+        self.counts = stored_arrays.counts(COUNTS, self.counts)
+        self.outside = stored_arrays.take_count("outside", facts)
         if "threshold" in facts:
             threshold = stored_arrays.take_fact("threshold", facts, float, 0, 1)
             if not (self._cuts or self._follows_vw):

@@ -178,7 +178,7 @@ class Tournament(Learner):
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.tables[0], arrays, self.resume, self.rule)
             stored_arrays.fill("drift", arrays, self.drift)
-            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
+            self.outside = stored_arrays.take_count("outside", facts)
 
 
 REDUCTION = Reduction(

@@ -232,18 +232,19 @@ def restored(name: str, stored: Mapping[str, Stored], version: np.ndarray, label
     Strictly ascending keys are distinct, so `find` and `seek` reach each of them. At least half of the cells stay
     empty, where searches end. `version` is int64[nodes], and `labels` are the lowest and highest label allowed.
     """
-    words = stored_arrays.take(name, stored, np.uint64, (None, 4))
+    words = stored_arrays.take(name, stored, np.uint64, (None, 4)).copy()
     key, halves = words[:, 0], words.view(np.uint32)
     node = key >> np.uint64(32)
     stored_arrays.check_range(name, node, 1, len(version))
     stored_arrays.check_range(name, key & np.uint64(0xFFFFFFFF), *labels)
     if not (key[1:] > key[:-1]).all():
         raise stored_arrays.unfit(name, "its keys are not in ascending order")
-    stored_arrays.check_range(name, words.view(np.int64)[:, TRAINED], 0, stored_arrays.MAX_COUNT)
+    trained = words.view(np.int64)[:, TRAINED]
+    trained[:] = stored_arrays.counts(name, trained)
     if not (halves[:, VERSION] == version[node.astype(np.int64) - 1]).all():
         raise stored_arrays.unfit(name, "it has counts of nodes that were recycled afterwards")
     cells = new_cells(_cells_for(len(words)))
-    _rehash(version, _views(np.ascontiguousarray(words).reshape(-1)), cells)
+    _rehash(version, _views(words.reshape(-1)), cells)
     return cells
 
 

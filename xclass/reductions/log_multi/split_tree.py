@@ -393,7 +393,7 @@ def restored(
             "tree.size", f"it says that no leaf is deeper than {size[DEEPEST]}, but the tree has {depth.max()} levels"
         )
     _check_routers(link, size, blocked)
-    _check_counts(link, count, labels)
+    _check_counts(link, tree.count[: len(link)], labels)
     if predict_only and "cells" not in stored:
         return tree, split_cells.new_cells(split_cells.FIRST_CELLS)
     return tree, split_cells.restored("cells", stored, versions(tree), labels)
@@ -416,12 +416,8 @@ def _check_size(size: np.ndarray, nodes: int, most_routers: int) -> None:
             "tree.size",
             f"it says that there are {routers} routers of at most {most_routers}, but {nodes} nodes have {nodes // 2}",
         )
-    for position, high in (
-        (ROOT, nodes - 1),
-        (BLOCKS, routers),
-        (DEEPEST, routers + 1),
-        (SWAPS, stored_arrays.MAX_COUNT),
-    ):
+    size[SWAPS] = stored_arrays.counts("tree.size", size[SWAPS : SWAPS + 1])[0]
+    for position, high in ((ROOT, nodes - 1), (BLOCKS, routers), (DEEPEST, routers + 1)):
         stored_arrays.check_range("tree.size", size[position : position + 1], 0, high)
 
 
@@ -459,13 +455,13 @@ def _check_routers(link: np.ndarray, size: np.ndarray, blocked: bool) -> None:
 
 
 def _check_counts(link: np.ndarray, count: np.ndarray, labels: tuple[int, int]) -> None:
-    """Raise ModelError for negative counts, answers that are no classes, or a wrong SMALLEST of an inner node.
+    """Limit counts; raise ModelError for negative ones, answers that are no classes, or a wrong SMALLEST of a node.
 
     SMALLEST of an inner node is the minimum of its children's. This makes sure that a descent by SMALLEST ends at the
     smallest leaf, which is not the leaf that splits.
     """
-    for column in (SMALLEST, LARGEST, LABELS, TRAINED, ARRIVED):
-        stored_arrays.check_range("tree.count", count[:, column], 0, stored_arrays.MAX_COUNT)
+    columns = [SMALLEST, LARGEST, LABELS, TRAINED, ARRIVED]
+    count[:, columns] = stored_arrays.counts("tree.count", count[:, columns])
     stored_arrays.check_range("tree.count", count[:, RECYCLED], 0, 2**31)
     stored_arrays.check_range("tree.count", count[:, PREDICTION], *labels)
     inner = link[:, ROUTER] >= 0

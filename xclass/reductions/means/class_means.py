@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...array_types import AnyArray, Float32s, Float64s, Int32s
-from ...binary.finite import LARGEST_VALUE
+from ...binary.finite import LARGEST_VALUE, LEAST_WEIGHT
 from ...errors import ModelError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
@@ -40,7 +40,8 @@ LEAST_WORK = 1 << 20  # multiplications above which a product is divided among t
 FEW_CLASSES = 1 << 13  # above this, the first COARSE columns choose CHOSEN classes, which are scored by all columns
 COARSE = 64
 CHOSEN = 128
-MOST_NUMBER = 1e30  # of a stored array
+MOST_NUMBER = 1e30  # of a stored array, which no step changes any more
+MOST_OMEGA = 1e6
 
 Share = Callable[[Callable[..., object], Iterable[tuple[Any, ...]]], None]  # as `Learner.share`
 Ranges = Callable[[int], list[tuple[int, int]]]  # ranges of n rows for it
@@ -207,7 +208,8 @@ class ClassMeans:
         self.means_tau_square = FADING * self.means_tau_square + by_log_means_tau**2
         log_tau = self.log_tau - TAU_RATE * by_log_tau / math.sqrt(self.tau_square + LEAST_SQUARE)
         self.log_tau = min(max(log_tau, LEAST_LOG_TAU), MOST_LOG_TAU)
-        self.omega = max(0.0, self.omega - OMEGA_RATE * by_omega / math.sqrt(self.omega_square + LEAST_SQUARE))
+        omega = self.omega - OMEGA_RATE * by_omega / math.sqrt(self.omega_square + LEAST_SQUARE)
+        self.omega = min(max(omega, 0.0), MOST_OMEGA)
         log_tau = self.log_means_tau - TAU_RATE * by_log_means_tau / math.sqrt(self.means_tau_square + LEAST_SQUARE)
         self.log_means_tau = min(max(log_tau, LEAST_LOG_TAU), MOST_LOG_TAU)
 
@@ -225,8 +227,8 @@ class ClassMeans:
     def class_sums(self) -> Float64s:
         """Return the weighted sums of the rows of each class about the centre of the space, float64[K, d]."""
         n, psi = self.classes.weight[: self.size, None], self.space.psi.astype(np.float64)
-        shrunken = (self.classes.mean[: self.size] * (n + 1 / psi)).astype(np.float32)
-        return self.product(shrunken, self.space.back).astype(np.float64)
+        mean = (self.classes.mean[: self.size] * (1 + 1 / (psi * n))).astype(np.float32)
+        return n * self.product(mean, self.space.back).astype(np.float64)
 
     def use(self, sums: Float64s, n: Float64s, scatter: Float64s) -> None:
         """Take other sums, about the centre of the space, and estimate the space, to which the correction is moved."""
@@ -236,6 +238,7 @@ class ClassMeans:
         new = space.estimate(old.centre, sums, n, scatter, self.rows, self.product)
         self.move(new)
         mean = self.product((sums / n[:, None] + (old.centre - new.centre)).astype(np.float32), new.into)
+        kernels.limit(mean, LARGEST_VALUE)
         psi = new.psi.astype(np.float64)
         self.classes.weight[:size] = n
         self.classes.mean[:size] = mean * (psi * n[:, None] / (psi * n[:, None] + 1))
@@ -259,10 +262,12 @@ class ClassMeans:
         """Return weights and constants of the correction, and the rows of the ring, in another space."""
         rows, row_shift, weights, weight_shift = space.between_spaces(self.space, new, self.product)
         step = self.classes.step[: self.size]
-        offset = self.classes.offset[: self.size] + self.product(step, weight_shift[:, None])[:, 0]
+        offset = self.classes.offset[: self.size, None] + self.product(step, weight_shift[:, None])
+        step = self.product(step, weights)
         z = self.product(self.ring.z[: self.filled], rows) + row_shift
-        kernels.limit(z, LARGEST_VALUE)
-        return self.product(step, weights), offset, z
+        for moved, most in ((step, MOST_NUMBER), (offset, MOST_NUMBER), (z, LARGEST_VALUE)):
+            kernels.limit(moved, np.float32(most))
+        return step, offset[:, 0], z
 
     # threads
 
@@ -295,27 +300,31 @@ class ClassMeans:
         return stored | {f"pending.{name}": array[:pending] for name, array in self.pending._asdict().items()}
 
     def facts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in FACTS} | {"hits": [float(hit) for hit in self.hits]}
+        return {name: getattr(self, name) for name in (*COUNTS, *FACTS)} | {"hits": [float(hit) for hit in self.hits]}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any], labels: int, predicts_only: bool) -> None:
-        """Restore what `arrays` and `facts` returned, for a number of labels.
+        """Restore what `arrays` and `facts` returned, for a number of labels; some may miss if it `predicts_only`.
 
         Numbers of classes are checked, which kernels use as indices, and all other numbers are finite.
         """
-        d = self.d
+        d, predicts_only = self.d, predicts_only and "back" not in arrays
         for name, (kind, low, high) in FACTS.items():
             setattr(self, name, stored_arrays.take_fact(name, facts, kind, low, high))
+        for name in COUNTS:
+            setattr(self, name, stored_arrays.take_count(name, facts))
         hits = facts["hits"] if "hits" in facts else None  # noqa: SIM401 (the access is noted)
         if not (
-            isinstance(hits, list) and len(hits) == 2 and all(type(h) in (int, float) and 0 <= h <= 1e15 for h in hits)
+            isinstance(hits, list)
+            and len(hits) == 2
+            and all(type(hit) in (int, float) and 0 <= hit <= stored_arrays.MAX_SUM for hit in hits)
         ):
-            raise stored_arrays.unfit("hits", "two numbers from 0 are required")
+            raise stored_arrays.unfit("hits", "two sums of weights are required")
         self.hits = np.array(hits, np.float64)
-        count = _numbers("count", arrays, np.float64, (None,))
+        count = stored_arrays.take("count", arrays, np.float64, None)
         self.size = size = len(count)
         if size > labels:
             raise stored_arrays.unfit("count", f"it has {size} classes, but there are {labels} labels")
-        stored_arrays.check_range("count", count, 1e-30, MOST_NUMBER)
+        stored_arrays.check_range("count", count, float(LEAST_WEIGHT), stored_arrays.MAX_SUM)
         self.reserve(max(size, 1))
         self.classes.weight[:size] = count
         psi = np.ones(d, np.float32)
@@ -336,9 +345,11 @@ class ClassMeans:
 
     def _restore_learning(self, arrays: Mapping[str, Stored], labels: int) -> None:
         d, size = self.d, self.size
-        self.scatter = _numbers("scatter", arrays, np.float64, (d, d))
-        self.classes.squares[:size] = _numbers("squares", arrays, np.float32, (size,))
-        stored_arrays.check_range("squares", self.classes.squares[:size], 0, float(kernels.LARGEST_SQUARES))
+        self.scatter = stored_arrays.take("scatter", arrays, np.float64, (d, d)).copy()
+        stored_arrays.check_range("scatter", self.scatter, -stored_arrays.MAX_SUM, stored_arrays.MAX_SUM)
+        squares = stored_arrays.take("squares", arrays, np.float32, (size,))
+        stored_arrays.check_range("squares", squares, 0, float(kernels.LARGEST_SQUARES))
+        self.classes.squares[:size] = squares
         for place, kept, most in (("ring", self.ring, RING), ("pending", self.pending, MOST_ROWS - 1)):
             known = size if place == "ring" else labels
             own = np.asarray(arrays.get(f"{place}.own", np.empty(0)))
@@ -361,9 +372,10 @@ class ClassMeans:
             raise stored_arrays.unfit("pending.own", "its rows fill a block")
 
 
-FACTS: dict[str, tuple[type, float, float]] = {  # attributes in the model: type, least and largest value
-    "rows": (int, 0, stored_arrays.MAX_COUNT), "weight": (float, 0, MOST_NUMBER), "draws": (int, 0, 2**62),
-    "ring_at": (int, 0, RING - 1), "next_space": (int, FIRST_SPACE, 2**54), "omega": (float, 0, 1e6),
+COUNTS = ("rows", "draws")  # attributes in the model
+FACTS: dict[str, tuple[type, float, float]] = {  # others: type, least and largest value
+    "weight": (float, 0, stored_arrays.MAX_SUM), "omega": (float, 0, MOST_OMEGA),
+    "ring_at": (int, 0, RING - 1), "next_space": (int, FIRST_SPACE, 2 * stored_arrays.MAX_COUNT),
     "log_tau": (float, LEAST_LOG_TAU, MOST_LOG_TAU), "log_means_tau": (float, LEAST_LOG_TAU, MOST_LOG_TAU),
     "tau_square": (float, 0, 1e300), "omega_square": (float, 0, 1e300), "means_tau_square": (float, 0, 1e300),
 }  # fmt: skip
@@ -377,9 +389,7 @@ def compared_classes(d: int) -> int:
 def _numbers(name: str, arrays: Mapping[str, Stored], dtype: Any, shape: tuple[int | None, ...]) -> AnyArray:
     """Return a copy of a stored array of finite numbers."""
     array = stored_arrays.take(name, arrays, dtype, shape)
-    stored_arrays.check_range(
-        name, array, -1e300 if dtype == np.float64 else -MOST_NUMBER, 1e300 if dtype == np.float64 else MOST_NUMBER
-    )
+    stored_arrays.check_range(name, array, -MOST_NUMBER, MOST_NUMBER)
     return np.array(array)
 
 

@@ -130,10 +130,11 @@ def product(a: AnyArray, b: AnyArray, begin: int, end: int, c: AnyArray) -> None
 
 @bare
 def limit(z: Float32s, most: np.float32) -> None:
-    """Limit all numbers of [n, d] to -most..most, so that squares of rows far outside the data stay finite."""
+    """Limit all numbers of [n, d], NaN too, to -most..most, so that squares of rows far outside the data are finite."""
     for i in range(z.shape[0]):
         for k in range(z.shape[1]):
-            z[i, k] = min(max(z[i, k], -most), most)
+            if not abs(z[i, k]) <= most:
+                z[i, k] = most if z[i, k] > ZERO else -most
 
 
 @bare

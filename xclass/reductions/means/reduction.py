@@ -50,6 +50,7 @@ from .class_means import FEW_CLASSES, ClassMeans
 from .kernels import LANES, Seen
 
 MOST_COLUMNS = 1 << 12
+MOST_WEIGHT = 2.0**64  # of a row
 SUPPORTED_OPTIONS = ("bits", "predict_only_model")  # of the binary learner; bits are those of features beside the rows
 
 
@@ -118,11 +119,11 @@ class Means(Learner):
         self.skip_large_rows(task)
 
     def skip_large_rows(self, task: BatchTask) -> None:
-        """Mark examples whose rows are so large that sums of their squares could become infinite."""
-        dense = task.batch.dense
+        """Mark examples whose rows or weights are so large that sums of their squares could become infinite."""
+        dense, weight = task.batch.dense, task.batch.weight
         if dense.size:
             large = np.maximum(np.abs(dense).max(axis=1), 1).astype(np.float64) ** 2
-            refused_rows = ~(large * np.maximum(task.batch.weight, 1) <= self.largest_step)
+            refused_rows = ~((large * np.maximum(weight, 1) <= self.largest_step) & (weight <= MOST_WEIGHT))
             task.skipped[refused_rows & ~np.isnan(task.batch.label)] = finite.EXAMPLE_SKIPPED
 
     def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:

@@ -16,11 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import AnyArray, Float32s, Float64s
+from ...kernels.constants import LARGEST
 from ...system import blas_threads
 
 LEAST_SHRINKAGE = 1e-3  # least weight of the identity in the correlations within classes
 LEAST_PSI = 1e-3  # least variance between classes in a direction, of the largest, and of 1 if that is below 1
-LEAST_VARIANCE, MOST_PSI = 1e-48, 1e12  # so that the space and its inverse are finite as float32
+LEAST_VARIANCE, MOST_PSI = 1e-38, 1e12  # so that the space and its inverse are finite as float32
 LEAST_WITHIN = 1e-5  # least variance within classes, of the variance of all rows, in a column
 RAW_PSI = 1e6
 PRIOR_SHARE = 0.5  # part of the variance of all rows that is expected within classes before there are examples
@@ -127,4 +128,5 @@ def between_spaces(old: Space, new: Space, product: Product) -> tuple[Float32s, 
     shift = old.centre - new.centre
     forward = product(old.back, new.into)
     backward = np.ascontiguousarray(product(new.back, old.into).T)
-    return forward, (shift @ new.into).astype(np.float32), backward, (-shift @ old.into).astype(np.float32)
+    shifts = [np.clip(row, -LARGEST, LARGEST).astype(np.float32) for row in (shift @ new.into, -shift @ old.into)]
+    return forward, shifts[0], backward, shifts[1]

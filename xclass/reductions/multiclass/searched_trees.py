@@ -104,7 +104,8 @@ class SearchedTrees:
 
     def restore(self, arrays: Mapping[str, Stored]) -> None:
         state = stored_arrays.take("searched_trees", arrays, np.float64, self.state.shape)
-        stored_arrays.check_range("searched_trees", state, 0, stored_arrays.MAX_COUNT)
+        stored_arrays.check_range("searched_trees", state[ADDED:], 0, stored_arrays.MAX_SUM)
+        state = np.concatenate([stored_arrays.counts("searched_trees", state[:ADDED]), state[ADDED:]])
         stored_arrays.check_range("searched_trees", state[SEARCHED], 1, self._trees)
         stored_arrays.check_range("searched_trees", state[DECIDED], 0, self._trees)
         self.replace(np.floor(state))

@@ -125,15 +125,14 @@ def restore(rows: Neighbours, arrays: Mapping[str, Stored], labels: int) -> None
     rows.pair.reshape(-1, SLOTS, 2)[row] = pair
     rows.used[row] = used
     state = stored_arrays.take("neighbours.state", arrays, np.int64, rows.state.shape)
-    stored_arrays.check_range("neighbours.state", state, 0, stored_arrays.MAX_COUNT)
-    rows.state[:] = state
-    place = stored_arrays.take("neighbours.place", arrays, np.int64, None)[: len(rows.place)]
-    stored_arrays.check_range("neighbours.place", place, 0, stored_arrays.MAX_COUNT)
-    rows.place[: len(place)] = place
+    rows.state[:] = stored_arrays.counts("neighbours.state", state)
+    examples, labels_kept = min(int(state[EXAMPLES]) + 1, len(rows.place)), min(int(state[LABELS]), len(rows.label))
+    place = stored_arrays.take("neighbours.place", arrays, np.int64, (examples,))
+    rows.place[: len(place)] = stored_arrays.counts("neighbours.place", place)
     size = stored_arrays.take("neighbours.size", arrays, np.uint32, place.shape)
     stored_arrays.check_range("neighbours.size", size, 0, len(rows.label))
     rows.size[: len(size)] = size
-    label = stored_arrays.take("neighbours.label", arrays, np.uint32, None)[: len(rows.label)]
+    label = stored_arrays.take("neighbours.label", arrays, np.uint32, (labels_kept,))
     stored_arrays.check_range("neighbours.label", label, 1, labels)
     rows.label[: len(label)] = label
 

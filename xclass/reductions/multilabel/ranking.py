@@ -35,7 +35,7 @@ import numpy as np
 from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt32s, UInt64s
 from ...binary import adagrad, arow, document_frequency, tagged_words
 from ...kernels import fast_math, top_k
-from ...kernels.constants import GOLDEN, ONE, ZERO
+from ...kernels.constants import GOLDEN, LARGEST, ONE, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -59,8 +59,10 @@ NUMBERS = OPINIONS + 1
 LARGEST_EXPONENT = 2.0
 LEAST_R, MOST_R = 0.5, 4.0  # between which r is learned
 LEAST_GIVEN_R, MOST_GIVEN_R = 0.001, 1000.0
-LARGEST_PARAMETER = 1e30  # in a model file
-BY_LABEL = ("bias", "bias_g", "examples")  # fields of `Scorers`
+LARGEST_PARAMETER = 1e30  # of V, E and b in a model file
+BY_LABEL = {  # fields of `Scorers`: least and largest number in a model file
+    "bias": (-LARGEST_PARAMETER, LARGEST_PARAMETER), "bias_g": (0, LARGEST), "examples": (0, stored_arrays.MAX_SUM),
+}  # fmt: skip
 
 
 class Scorers(NamedTuple):
@@ -149,8 +151,7 @@ def restored(scorers: Scorers, stored: Mapping[str, Stored], labels: int, predic
     for name in _stored(predict_only and "ranking.bias_g" not in stored):
         target = getattr(scorers, name)
         values = stored_arrays.take(f"ranking.{name}", stored, target.dtype, (labels + 1,))
-        low = -LARGEST_PARAMETER if name == "bias" else 0.0
-        stored_arrays.check_range(f"ranking.{name}", values, low, LARGEST_PARAMETER)
+        stored_arrays.check_range(f"ranking.{name}", values, *BY_LABEL[name])
         target[: labels + 1] = values
     return scorers._replace(words=tagged_words.restored("scorers", scorers.words, stored))
 

@@ -244,7 +244,7 @@ class RandomTree(tree_routers.RoutedLearner):
         """Restore a model; the order is drawn again from the seed, so no stored number is used as an index."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             tree_routers.restore(self.routers, arrays, self.learner_options.resume, self.weights_only)
-            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
+            self.outside = stored_arrays.take_count("outside", facts)
 
 
 REDUCTION = Reduction(

@@ -35,7 +35,7 @@ from ...kernels import hash_table
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.stored_arrays import MAX_SUM, Stored
 from ...system import sparse_memory
 
 FIRST_CELLS = 1 << 14
@@ -43,7 +43,6 @@ FIFTEEN = np.float32(15)
 ROOT_18 = np.float32(math.sqrt(18.0))
 WEIGHT, ENTROPY, CANDIDATE_WEIGHT, BOUND = 0, 1, 2, 3  # columns of Counts.node
 PREDICTED, RECALLED = 0, 1  # columns of Counts.recall: weight of the predictions, weight of those with recalled labels
-MOST_WEIGHT = 1e60  # upper limit of a node's weight: 2**53 examples of the largest weight stay below it
 MOST_ENTROPY = 1e6  # upper limit of |entropy| in nats, rounding errors included
 LEAST_BOUND = np.float32(-1e6)  # of the bound of the paper, for weights so small or large that it is not finite
 ROUNDING = 1e-6  # relative error allowed between sums of the same numbers in different orders
@@ -331,7 +330,7 @@ def restored(c: Counts, stored: Mapping[str, Stored], classes: int, deepest: int
         ("nodes.gain", c.gain),
     ):
         target[seen] = stored_arrays.take(name, stored, target.dtype, (len(seen), *target.shape[1:]))
-    stored_arrays.check_range("nodes.gain", c.gain, -MOST_WEIGHT, MOST_WEIGHT)
+    stored_arrays.check_range("nodes.gain", c.gain, -MAX_SUM, MAX_SUM)
     stored_arrays.check_range("nodes.top_label", stored["nodes.top_label"], 0, classes - 1)
     stored_arrays.check_range("nodes.top_size", stored["nodes.top_size"], 0, c.top_label.shape[1])
     keys = stored_arrays.take("cells.key", stored, np.uint64, None)
@@ -362,14 +361,14 @@ def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:
 def _check_counts(node: AnyArray, stored: Mapping[str, Stored], keys: UInt64s, left: Int32s) -> None:
     """Raise ModelError if learning from these counts could produce a number that is not finite."""
     for name in ("nodes.top_count", "nodes.recall", "cells.count"):
-        stored_arrays.check_range(name, stored[name], 0, MOST_WEIGHT)
+        stored_arrays.check_range(name, stored[name], 0, MAX_SUM)
     state = np.asarray(stored["nodes.state"])
-    stored_arrays.check_range("nodes.state", state[:, (WEIGHT, CANDIDATE_WEIGHT)], 0, MOST_WEIGHT)
+    stored_arrays.check_range("nodes.state", state[:, (WEIGHT, CANDIDATE_WEIGHT)], 0, MAX_SUM)
     stored_arrays.check_range("nodes.state", state[:, (ENTROPY, BOUND)], -MOST_ENTROPY, MOST_ENTROPY)
     above = (keys >> np.uint64(32)).astype(np.int64) - 1
     child = np.where(above >= 0, left[above], 0)  # the root is a left child
     second = np.where(above >= 0, child + 1, 0)
-    limit = np.stack([node[child, WEIGHT], np.where(above >= 0, node[second, WEIGHT], MOST_WEIGHT)], axis=1)
+    limit = np.stack([node[child, WEIGHT], np.where(above >= 0, node[second, WEIGHT], MAX_SUM)], axis=1)
     exceeds = np.asarray(stored["cells.count"]) > limit * (1 + ROUNDING)
     if exceeds.any():
         at = int(np.argmax(exceeds.any(axis=1)))

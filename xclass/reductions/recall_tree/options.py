@@ -127,7 +127,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     if sequential:
         stored_arrays.check_rows("weights.sums", arrays, router_subs + o.recall_tree)
     else:
-        stored_arrays.check_rows("routers.sums", arrays, max(1, router_subs))
+        stored_arrays.check_rows("routers.sums", arrays, router_subs)
         for j in range(SHARDS):
             stored_arrays.check_rows(f"scorers.{j}.sums", arrays, -(-o.recall_tree // SHARDS))
     stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))

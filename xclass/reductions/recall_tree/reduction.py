@@ -314,7 +314,7 @@ class RecallTree(Learner):
                 self.counts, arrays, self.classes, self.depth, self.tree.left, self.rule.checked and not self.testing
             )
             stored_arrays.fill("random", arrays, self.random)
-            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
+            self.outside = stored_arrays.take_count("outside", facts)
             for name, table in zip(self._names(), self.tables, strict=True):
                 gd.restore_table(name, table, arrays, self.resume, self.rule)
 

@@ -332,7 +332,7 @@ def _blocks(level: int, depth: int) -> int:
 
 def subs(depth: int, blocked: bool) -> int:
     """Return the number of subproblems that the routers of `new_tree` occupy."""
-    return 4 * _blocks(0, depth) if blocked else (1 << depth) - 1
+    return max(1, 4 * _blocks(0, depth)) if blocked else (1 << depth) - 1
 
 
 def new_features(size: int) -> Features:

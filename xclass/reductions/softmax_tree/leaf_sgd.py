@@ -32,7 +32,7 @@ import numpy as np
 
 from ...array_types import Float32s, Int32s, Int64s
 from ...kernels import fast_math
-from ...kernels.constants import ONE, ZERO
+from ...kernels.constants import LARGEST, ONE, ZERO
 from ...kernels.jit import jit
 from ...system import processors
 from . import leaf_exact
@@ -41,6 +41,7 @@ PASSES = 8
 RATE = 5.0  # initial rate for rows of length 1 and importance 1, and classes of at least FEW_ROWS rows
 FEW_ROWS = 20.0
 FASTEST = 12.0  # largest initial rate
+LARGEST_RATE = 1e30  # for any length and importance
 BIAS_RATE = 0.5
 LEAST_P = 4e-3  # classes of a smaller probability are sampled
 MOST_SAMPLED = int(1 / LEAST_P) + 16  # most classes of a row that have a slope, its own included
@@ -352,7 +353,7 @@ def fit(
     scratch = [Scratch(np.empty(size, np.float32), np.empty(LANES, np.float32)) for _ in range(workers)]
     mean = float(problem.weight.mean())
     squared_length = float((problem.row_value.astype(np.float64) ** 2).sum()) / max(n, 1)  # mean squared length
-    rate = rate_for(n, k) / (mean * max(squared_length, 1e-12))
+    rate = min(rate_for(n, k) / (mean * max(squared_length, 1e-12)), LARGEST_RATE)
     bias_rate = np.float32(BIAS_RATE if intercept else 0.0)
     rng = np.random.default_rng(seed)
     piece = -(-max(1, n // SHRINKS) // block) * block
@@ -379,9 +380,9 @@ def fit(
 
                     share(job, [(t,) for t in range(workers)])
                     learn(problem, table, order, first, last, gradients, slope, np.float32(current_rate), bias_rate)
-            shrink(table.w, np.float32(current_rate * alpha * (high - low) / n))
+            shrink(table.w, np.float32(min(current_rate * alpha * (high - low) / n, LARGEST)))
             if l2:
-                table.w[:] /= np.float32(1.0 + current_rate * l2 * (high - low) / n)
+                table.w[:] /= np.float32(min(1.0 + current_rate * l2 * (high - low) / n, LARGEST))
             if stopped():
                 break
         if stopped():

@@ -212,8 +212,8 @@ class SoftmaxTree(Learner):
         outside = self.classes - results.size
         total = 1.0 + self.eps * outside
         inside = ~np.isnan(results.log_p)
-        within = np.exp(np.where(inside, results.log_p, 0.0))
-        p = np.where(inside, within, self.eps) / total
+        log_p = np.where(inside, np.minimum(results.log_p, 0.0), 0.0)  # rounding of huge scores may leave it above 0
+        p = np.where(inside, np.exp(log_p), self.eps) / total
         forecast = results.top_p[:, 0] / total
         task.answer_probability, task.label_probability = forecast, np.where(labelled, p, np.nan)
         self.report.add_losses(labelled, weight, p > 0.0, p)
@@ -223,7 +223,7 @@ class SoftmaxTree(Learner):
         counted = np.where(labelled, weight, 0.0)
         self.missed_top_5 += float(counted[~(results.top[:, :5] == label[:, None]).any(axis=1)].sum())
         self.inside += float(counted[inside].sum())
-        self.inside_log -= float((counted * np.where(inside, results.log_p, 0.0)).sum())
+        self.inside_log -= float((counted * log_p).sum())
 
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options

@@ -69,8 +69,9 @@ class Options(OptionGroup):
         default=0.3, minimum=0, maximum=1e30, metavar="NORM", stored=True,
     )  # fmt: skip
     prune_every: int = option(
-        "number of learned examples after which classes are removed, each time", default=4000, minimum=1, stored=True
-    )
+        "number of learned examples after which classes are removed, each time", default=4000, minimum=1,
+        maximum=stored_arrays.MAX_COUNT, stored=True,
+    )  # fmt: skip
     load_balance: float = option(
         "strength of the loss that makes the gate choose all experts equally often", default=1.0,
         minimum=0, maximum=1e6, metavar="LAMBDA", stored=True,
@@ -227,8 +228,8 @@ class SparseExperts(Learner):
             for name, target, least in (("mean", e.mean, 1e-300), ("passed", e.passed, 0.0)):
                 stored_arrays.fill(name, arrays, target)
                 stored_arrays.check_range(name, target, least, 1e300)
-            e.learned[0] = stored_arrays.take_fact("learned", facts, int, 0, stored_arrays.MAX_COUNT)
-            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
+            e.learned[0] = stored_arrays.take_count("learned", facts)
+            self.outside = stored_arrays.take_count("outside", facts)
 
 
 REDUCTION = Reduction(
