@@ -93,8 +93,8 @@ def from_bytes(data: bytes) -> Contents:
 
 
 def load(path: str) -> Contents:
-    """Load the contents of a model file and check everything that does not depend on its options."""
-    return _checked(path, model_file.load(path))
+    """Return the contents of a model file after checking the header; the arrays are read and checked when used."""
+    return _checked(path, model_file.opened(path))
 
 
 def _checked(path: str, model: model_file.Model) -> Contents:
@@ -115,7 +115,7 @@ def _checked(path: str, model: model_file.Model) -> Contents:
     if options.get("named_labels") is not None:
         raise ModelError(f"{path}: it holds the names of its classes as an option; {REMEDY}")
     if CLASS_NAMES in arrays:
-        options["named_labels"] = _names(path, arrays.pop(CLASS_NAMES))
+        options["named_labels"] = _names(path, np.asarray(arrays.pop(CLASS_NAMES)))
     with naming(path):
         schema = Schema.from_bytes(_bytes_of(arrays.pop(SCHEMA), SCHEMA)) if SCHEMA in arrays else Schema()
     compact = compact_columns.is_compact(arrays)
@@ -134,7 +134,8 @@ def naming(path: str | None) -> Iterator[None]:
     except (ModelError, UsageError) as error:
         if path is None:
             raise
-        raise ModelError(f"{path}: {error}") from None
+        named = str(error).startswith(f"{path}: ")
+        raise (error if named else ModelError(f"{path}: {error}")) from None
 
 
 def save_with_fallback(save_to: Callable[..., None], path: str) -> None:

@@ -137,11 +137,11 @@ class Scales:
         if self.idle:
             return
         planes = self._planes(predict_only and "scales.seen" not in arrays)
-        stored_arrays.unpack_table("scales", arrays, planes)
         largest = sys.float_info.max
         high = {"size": largest, "seen": min(self.window, largest), "valued": 1}
-        for plane in planes:
-            stored_arrays.check_range(f"scales.{plane}", arrays[f"scales.{plane}"], 0, high[plane])
+        stored_arrays.unpack_table(
+            "scales", arrays, planes, lambda plane, x: stored_arrays.check_range(f"scales.{plane}", x, 0, high[plane])
+        )
 
 
 def slots_of(index: UInt32s) -> Int64s:

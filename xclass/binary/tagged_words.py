@@ -196,15 +196,18 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     few = stored_arrays.rows_in_use(name, stored, lanes, {"word": np.uint32}) if packed else None
     if few is not None:
         stored_arrays.check_memory(f"{name}.doublings", used_items.bitmap_bytes(lanes // LINE_WORDS))
-        used = np.count_nonzero(few[1]["word"])
+        used = int(np.count_nonzero(few[1]["word"]))
         words = words._replace(word=packed_words.padded(few[1]["word"]))
         words = words._replace(lines=packed_words.lines_of(few[0], lanes // LINE_WORDS))
     else:
         stored_arrays.check_memory(f"{name}.doublings", 4 * lanes)
         words = words._replace(word=sparse_memory.zeros(lanes), lines=packed_words.no_lines())
         # counted where the words are stored, because counting reads all pages of a table that is almost empty
-        used = np.count_nonzero(stored_arrays.take(f"{name}.word", stored, np.uint32, None))
-        stored_arrays.unpack_table(name, stored, {"word": words.word})
+        counts: list[int] = []
+        stored_arrays.unpack_table(
+            name, stored, {"word": words.word}, lambda _, word: counts.append(int(np.count_nonzero(word)))
+        )
+        used = sum(counts)
     state = stored_arrays.take(f"{name}.counts", stored, np.int64, (STORED,))
     words.state[:STORED] = stored_arrays.counts(f"{name}.counts", state)
     words.state[USED] = used

@@ -73,7 +73,7 @@ def load(config: Config) -> tuple[dict[str, Any], list[State]]:
     states = facts.pop("states")
     for name, array in arrays.items():
         number, _, own_name = name.partition(".")
-        states[int(number)][own_name] = np.array(array)
+        states[int(number)][own_name] = array
     *states, tallies = [{name: _restored(value) for name, value in state.items()} for state in states]
     return {**facts, "tallies": _nested(tallies)}, states
 

@@ -13,22 +13,23 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import mmap
 import os
 import stat
 import zlib
 from collections.abc import Iterator, Mapping
+from io import FileIO
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..array_types import AnyArray, UInt8s
 from ..errors import ModelError
 from ..system import leftovers, output_file
 from . import model_header
-from .stored_arrays import SparseColumn, Stored
+from .stored_arrays import READ, Stored, Streamed
 
-PIECE = 1 << 20  # bytes to write, copy or verify at a time
+PIECE = 1 << 20  # bytes to write at a time
 
 
 class Model(NamedTuple):
@@ -36,7 +37,7 @@ class Model(NamedTuple):
 
     options: dict[str, Any]
     facts: dict[str, Any]  # counters and other state that is not an array
-    arrays: dict[str, AnyArray]  # copy-on-write views of the mapped file
+    arrays: dict[str, Any]  # arrays in memory, or from `opened` those in the file, as `Stored`
 
 
 # -- saving ------------------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ def _write(
 
 def _pieces(array: Stored) -> Iterator[UInt8s]:
     """Yield the bytes of an array in order, as uint8[...] of about a megabyte."""
-    if isinstance(array, SparseColumn):
+    if isinstance(array, Streamed):
         for piece in array.pieces():
             yield piece.view(np.uint8)
         return
@@ -183,54 +184,100 @@ def _save_failure(given_path: str, path: str, size: int, error: OSError) -> str:
 # -- loading -----------------------------------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike[str], verify: bool = True) -> Model:
-    """Map a model file into memory, after checking all of it.
+class StoredArray(Streamed):
+    """Present an array of a model file, which is read, and compared with its checksum, whenever it is used.
 
-    Without `verify`, only the checksum of the header is verified; those of the arrays take reading the whole file.
+    Nothing of a file is mapped into memory: others may change it at any time.
     """
+
+    def __init__(self, name: str, place: model_header.ArrayLocation, checksum: str, file: Bytes) -> None:
+        self.dtype, self.shape, self._begin = place
+        self._name, self._checksum, self._file = name, checksum, file
+
+    def pieces(self) -> Iterator[AnyArray]:
+        """Yield the items in order; an array that was yielded is overwritten by the next."""
+        crc, at, end = 0, self._begin, self._begin + model_header.stored_bytes(self)
+        buffer = np.empty(min(READ * self.dtype.itemsize, end - at), np.uint8)
+        while at < end:
+            data = buffer[: end - at]
+            self._file.read(at, data)
+            crc = zlib.crc32(data.data, crc)
+            at += len(data)
+            if at >= end and f"{crc:08x}" != self._checksum:
+                raise self._damaged("its bytes do not match its checksum")
+            if self.dtype.kind == "b" and not (data < 2).all():
+                raise self._damaged("a truth value is neither 0 nor 1")
+            yield data.view(self.dtype)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
+        try:
+            return super().__array__(dtype, copy)
+        except ValueError:
+            raise model_header.damaged(
+                self._file.name, "the header", f"array {self._name!r} has the impossible shape {self.shape}"
+            ) from None
+
+    def _damaged(self, reason: str) -> ModelError:
+        return model_header.damaged(self._file.name, f"array {self._name!r}", reason)
+
+
+class Bytes:
+    """Read the bytes of a model: those of a file, which stays open, or of an object in memory."""
+
+    def __init__(self, name: str, source: FileIO | io.BytesIO) -> None:
+        self.name, self._source = name, source
+
+    def read(self, begin: int, data: UInt8s) -> None:
+        """Fill an array with the bytes from `begin` on; raise ModelError if the file has become shorter."""
+        try:
+            self._source.seek(begin)
+            size = self._source.readinto(data.data)
+        except OSError as error:
+            raise ModelError(f"{self.name}: cannot load the model: {error.strerror or error}") from None
+        if size < len(data):
+            cause = "the file was cut off while it was read; load it again"
+            raise ModelError(f"{self.name}: cannot load the model: {cause}")
+
+    def __del__(self) -> None:
+        self._source.close()
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Return the model in a file, after checking all of it."""
+    return _read(opened(path))
+
+
+def opened(path: str | os.PathLike[str]) -> Model:
+    """Return the model in a file whose header is checked; its arrays are read, and checked, when they are used."""
     path = os.fspath(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would block
             raise ModelError(
                 f"{path}: cannot load the model: this is not a regular file; give the name of a model file"
             )
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            head = model_header.read_head(path, file, size)
-            header = model_header.parse_header(path, head, size)
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        return _model(path, open(path, "rb", buffering=0))
     except FileNotFoundError:
         raise ModelError(f"{path}: cannot load the model: there is no such file") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot load the model: {getattr(error, 'strerror', None) or error}") from None
-    return _model(path, header, mapped, verify)
 
 
 def from_bytes(data: bytes) -> Model:
     """Return the model that `to_bytes` has returned as bytes, after checking all of it; errors are as in `load`."""
-    name = "the model in memory"
-    head = model_header.read_head(name, io.BytesIO(data), len(data))
-    return _model(name, model_header.parse_header(name, head, len(data)), bytearray(data), True)
+    return _read(_model("the model in memory", io.BytesIO(data)))
 
 
-def _model(path: str, header: model_header.Header, contents: mmap.mmap | bytearray, verify: bool) -> Model:
-    """Return the model whose header is parsed; `contents` are all bytes of its file."""
-    options, facts, checksums, locations = header
-    arrays = {}
-    for name, (dtype, shape, begin) in locations.items():
-        try:
-            array = np.ndarray(shape, dtype, contents, begin) if 0 not in shape else np.empty(shape, dtype)
-        except ValueError:
-            raise model_header.damaged(path, "the header", f"array {name!r} has the impossible shape {shape}") from None
-        if verify:
-            crc = 0
-            for piece in _pieces(array):
-                crc = zlib.crc32(piece.data, crc)
-            if f"{crc:08x}" != checksums[name]:
-                raise model_header.damaged(path, f"array {name!r}", "its bytes do not match its checksum")
-            if isinstance(contents, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                contents.madvise(mmap.MADV_DONTNEED)  # limits resident memory; the system's cache keeps the pages
-            if dtype.kind == "b" and not all((piece < 2).all() for piece in _pieces(array)):
-                raise model_header.damaged(path, f"array {name!r}", "a truth value is neither 0 nor 1")
-        arrays[name] = array
-    return Model(options, facts, arrays)
+def _read(model: Model) -> Model:
+    return model._replace(arrays={name: np.asarray(array) for name, array in model.arrays.items()})
+
+
+def _model(name: str, source: FileIO | io.BytesIO) -> Model:
+    """Return the model that an open file or an object in memory holds."""
+    file = Bytes(name, source)
+    size = source.seek(0, io.SEEK_END)
+    source.seek(0)
+    header = model_header.parse_header(name, model_header.read_head(name, source, size), size)
+    arrays = {
+        array: StoredArray(array, place, header.checksums[array], file) for array, place in header.locations.items()
+    }
+    return Model(header.options, header.facts, arrays)

@@ -10,8 +10,9 @@ Names     A plane has one number for every slot of a weight table, such as all w
 from __future__ import annotations
 
 import contextlib
-import mmap
-from collections.abc import Iterator, Mapping
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,44 +24,76 @@ from ..kernels import used_items
 from ..system import memory
 from ..system.printable import short_repr
 
-PIECE = 1 << 18  # rows to restore at a time
+PIECE = 1 << 18  # rows to check at a time
+READ = 1 << 16  # items of an array to read at a time, which stay in the cache of the processor
 PIECE_SLOTS = 1 << 17  # slots of a table to scan at a time; a multiple of 8
 MAX_COUNT = 2**53  # largest count that a model keeps, see `counts`; in float64, 1 more is the same number
 MAX_SUM = 2.0**200  # largest sum of weights, in float64; with one more weight, a float32, it is the same number
 
+Use: TypeAlias = Callable[[str, AnyArray], object]  # of the name of a plane and some of its items
+
 # -- arrays ------------------------------------------------------------------------------------------------------
 
 
-class SparseColumn:
+class Streamed(ABC):
+    """Present items that are in no array yet as an array of a `dtype` and a `shape`.
+
+    `pieces` yields them in order, a few at a time, so that the whole need not be held in memory.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @abstractmethod
+    def pieces(self) -> Iterator[AnyArray]:
+        """Yield the items in order, as arrays of one dimension."""
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
+        items, at = np.empty(math.prod(self.shape), self.dtype), 0
+        for piece in self.pieces():
+            items[at : at + len(piece)] = piece
+            at += len(piece)
+        return items.reshape(self.shape).astype(dtype or self.dtype, copy=False)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+class SparseColumn(Streamed):
     """Present the rows of a table that a bitmap selects as an array, without copying them all at once.
 
-    `pieces` copies the rows piece by piece while the array is written; `np.asarray` copies all of them. Without a
-    plane, the items are the numbers of the rows. `bitmap` is uint8[slots / 8, rounded up], with the first of eight
-    slots in the highest bit of a byte.
+    Without a plane, the items are the numbers of the rows. `bitmap` is uint8[slots / 8, rounded up], with the first of
+    eight slots in the highest bit of a byte.
     """
 
     def __init__(self, plane: AnyArray | None, bitmap: UInt8s, count: int) -> None:
         self.plane = plane
         self.bitmap = bitmap
-        self.dtype: np.dtype[Any] = np.dtype(np.uint32) if plane is None else plane.dtype
+        self.dtype = np.dtype(np.uint32) if plane is None else plane.dtype
         self.shape = (count,)
 
     def pieces(self) -> Iterator[AnyArray]:
-        """Yield the selected rows in order, as arrays of at most PIECE_SLOTS items."""
         for i in range(0, 8 * len(self.bitmap), PIECE_SLOTS):
             piece = self.bitmap[i // 8 : (i + PIECE_SLOTS) // 8]
             if piece.any():
                 rows = np.flatnonzero(np.unpackbits(piece).view(bool))
                 yield (rows + i).astype(np.uint32) if self.plane is None else self.plane[i : i + PIECE_SLOTS].take(rows)
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
-        return np.concatenate([np.empty(0, self.dtype), *self.pieces()]).astype(dtype or self.dtype, copy=False)
 
-    def __len__(self) -> int:
-        return self.shape[0]
+Stored: TypeAlias = AnyArray | Streamed  # array in a form that `model_file.save` accepts
 
 
-Stored: TypeAlias = AnyArray | SparseColumn  # array in a form that `model_file.save` accepts
+def pieces_of(array: Stored) -> Iterator[AnyArray]:
+    """Yield the items of an array in order, as arrays of one dimension."""
+    if isinstance(array, Streamed):
+        yield from array.pieces()
+        return
+    for i in range(0, len(array), READ):
+        yield array[i : i + READ]
+
+
+def _no(plane: str, piece: AnyArray) -> None:
+    """Do nothing with a piece of a plane."""
 
 
 def pack_table(name: str, planes: Mapping[str, AnyArray], rows: AnyArray | None = None) -> dict[str, Stored]:
@@ -86,21 +119,29 @@ def pack_table(name: str, planes: Mapping[str, AnyArray], rows: AnyArray | None 
     return {f"{name}.index": SparseColumn(None, bitmap, count), **columns}
 
 
-def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray]) -> None:
-    """Fill the planes of a new, zeroed table in place; the inverse of `pack_table`."""
-    if f"{name}.index" not in arrays:
-        for key, plane in planes.items():
-            fill(f"{name}.{key}", arrays, plane)
-            release(arrays[f"{name}.{key}"])
-        return
+def unpack_table(
+    name: str,
+    arrays: Mapping[str, Stored],
+    planes: Mapping[str, AnyArray],
+    each: Use = _no,
+) -> None:
+    """Fill the planes of a new, zeroed table in place; the inverse of `pack_table`.
+
+    `each` is called with the name of a plane and some of its stored items before they are used.
+    """
     slots = len(next(iter(planes.values())))
-    index = take_index(name, arrays, slots)
-    for key, plane in planes.items():
-        stored_rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
-        for i in range(0, len(index), PIECE):
-            plane[index[i : i + PIECE]] = stored_rows[i : i + PIECE]
-        release(stored_rows)
-    release(index)
+    index = take_index(name, arrays, slots) if f"{name}.index" in arrays else None
+    shape, at = (slots if index is None else len(index),), 0
+    stored = [pieces_of(expected(f"{name}.{key}", arrays, plane.dtype, shape)) for key, plane in planes.items()]
+    for pieces in zip(*stored, strict=True):  # the planes of a table are often beside each other in its rows
+        end = at + len(pieces[0])
+        rows = slice(at, end) if index is None else index[at:end]
+        for (key, plane), piece in zip(planes.items(), pieces, strict=True):
+            if len(piece) != end - at:
+                raise unfit(f"{name}.{key}", "it is in another form than the other columns of the table")
+            each(key, piece)
+            plane[rows] = piece
+        at = end
 
 
 def take_index(name: str, arrays: Mapping[str, Stored], slots: int) -> UInt32s:
@@ -108,9 +149,10 @@ def take_index(name: str, arrays: Mapping[str, Stored], slots: int) -> UInt32s:
 
     Kernels do not check them. So ModelError is raised unless they are rising, hence distinct, and below `slots`.
     """
-    index = np.asarray(arrays[f"{name}.index"])
-    if index.dtype != np.uint32 or index.ndim != 1:
+    stored = arrays[f"{name}.index"]
+    if stored.dtype != np.uint32 or len(stored.shape) != 1:
         raise unfit(f"{name}.index", "it does not hold row numbers")
+    index = np.asarray(stored)
     for i in range(0, len(index), PIECE):
         piece = index[max(0, i - 1) : i + PIECE]
         if piece[-1] >= slots or not (piece[1:] > piece[:-1]).all():
@@ -125,16 +167,11 @@ def rows_in_use(
 
     These are their rising numbers, uint32[n], and for each plane its items in these rows, in memory of their own.
     """
-    if f"{name}.index" not in arrays or not used_items.are_few(np.size(arrays[f"{name}.index"]), slots):
+    stored = arrays.get(f"{name}.index")
+    if stored is None or not used_items.are_few(math.prod(stored.shape), slots):
         return None
-    stored_index = take_index(name, arrays, slots)
-    index, rows = stored_index.copy(), {}
-    release(stored_index)
-    for key, dtype in planes.items():
-        stored_rows = take(f"{name}.{key}", arrays, dtype, index.shape)
-        rows[key] = stored_rows.copy()
-        release(stored_rows)
-    return index, rows
+    index = take_index(name, arrays, slots).copy()
+    return index, {key: np.array(expected(f"{name}.{key}", arrays, kind, index.shape)) for key, kind in planes.items()}
 
 
 def check_memory(name: str, needed: int) -> None:
@@ -144,23 +181,6 @@ def check_memory(name: str, needed: int) -> None:
         raise unfit(
             name, f"the table takes {needed / 2**20:,.0f} MB, but only {free / 2**20:,.0f} MB of memory are free"
         )
-
-
-def release(array: Stored) -> None:
-    """Let go of the memory of an array that is part of a mapped file and has been copied.
-
-    Reading it maps the file again. What was changed in the array since it was loaded is lost.
-    """
-    mapped: Any = array
-    while isinstance(mapped, np.ndarray):
-        mapped = mapped.base
-    if not isinstance(mapped, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED") or not isinstance(array, np.ndarray):
-        return
-    begin = array.ctypes.data - np.frombuffer(mapped, np.uint8).ctypes.data
-    first = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE  # pages shared with other arrays stay
-    length = (begin + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
-    if length > 0:
-        mapped.madvise(mmap.MADV_DONTNEED, first, length)
 
 
 def fill(name: str, arrays: Mapping[str, Stored], target: AnyArray) -> None:
@@ -211,11 +231,15 @@ def take(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple
 
     None for a size allows any size, None for the shape any length in one dimension.
     """
+    return np.asarray(expected(name, arrays, dtype, (None,) if shape is None else shape))
+
+
+def expected(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...]) -> Stored:
+    """Return what is stored of an array after checking its dtype and shape, without reading it."""
     if name not in arrays:
         raise unfit(name, "it is missing")
-    array = np.asarray(arrays[name])
-    shape = (None,) if shape is None else shape
-    matches = array.ndim == len(shape) and all(
+    array = arrays[name]
+    matches = len(array.shape) == len(shape) and all(
         size in (None, actual) for size, actual in zip(shape, array.shape, strict=True)
     )
     if array.dtype != dtype or not matches:

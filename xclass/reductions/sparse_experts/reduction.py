@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools, Int64s, UInt32s
+from ...array_types import Bools, Float32s, Int64s, UInt32s
 from ...binary import gd
 from ...binary.finite import LARGEST
 from ...data.batch import HIGHEST_LABEL
@@ -209,10 +209,9 @@ class SparseExperts(Learner):
         """Restore a model; `size` bounds loops over `label`, whose numbers are indexes and must ascend."""
         e = self.experts
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            stored_arrays.unpack_table("weights", arrays, {"w": e.w})
+            stored_arrays.unpack_table("weights", arrays, {"w": e.w}, lambda _, w: _check_weights("weights.w", w))
             stored_arrays.fill("gate", arrays, e.gate)
-            for name in ("weights.w", "gate"):
-                stored_arrays.check_range(name, arrays[name], -float(LARGEST), float(LARGEST))
+            _check_weights("gate", e.gate)
             stored_arrays.fill("size", arrays, e.size)
             stored_arrays.check_range("size", e.size, 1, self.classes)
             label = stored_arrays.take("label", arrays, np.int32, (int(e.size.sum()),))
@@ -230,6 +229,10 @@ class SparseExperts(Learner):
                 stored_arrays.check_range(name, target, least, 1e300)
             e.learned[0] = stored_arrays.take_count("learned", facts)
             self.outside = stored_arrays.take_count("outside", facts)
+
+
+def _check_weights(name: str, weights: Float32s) -> None:
+    stored_arrays.check_range(name, weights, -float(LARGEST), float(LARGEST))
 
 
 REDUCTION = Reduction(
