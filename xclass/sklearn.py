@@ -56,8 +56,9 @@ class XClassifier(Estimator):
         Learning rate; the default depends on the reduction.
     loss : str, optional
         Loss of the binary learners, such as "logistic" or "squared"; the default depends on the reduction.
-    options : str or dict, default ""
-        Further options, as words of the command line, `"--trees 2 -q ab"`, or by keyword, `{"trees": 2}`.
+    options : str, dict or None, default ""
+        Further options, as words of the command line, `"--trees 2 -q ab"`, or by keyword, `{"trees": 2}`. In
+        `set_params` and grids, `options__trees` sets the option `trees` alone.
     max_classes : int, optional
         Number of classes that the learner provides for. "multiclass", "cpt" and "hsm" take any number of classes and
         use this number only for the size of the weight table. The other reductions have a fixed number of classes. If
@@ -122,7 +123,7 @@ class XClassifier(Estimator):
         bits: int | None = None,
         learning_rate: float | None = None,
         loss: str | None = None,
-        options: str | dict[str, Any] = "",
+        options: str | dict[str, Any] | None = "",
         max_classes: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -236,7 +237,8 @@ class XMultilabelClassifier(Estimator):
         `partial_fit` with lists, it is the number of `classes`, or else twice the number in the data and at least 1000
         more.
     passes, bits, learning_rate, loss, options, n_jobs, random_state, warm_start, verbose
-        As in `XClassifier`; `options="--threshold 0.3"` predicts more labels.
+        As in `XClassifier`. By default, labels with a probability above 0.5 are predicted. `options="--threshold
+        auto"` lets learning choose this threshold, and short texts seldom get no label then.
 
     Attributes
     ----------
@@ -257,7 +259,7 @@ class XMultilabelClassifier(Estimator):
     >>> from xclass.sklearn import XMultilabelClassifier
     >>> texts = ["tea with milk", "green tea", "coffee with milk", "black coffee"]
     >>> labels = [["tea", "milk"], ["tea"], ["coffee", "milk"], ["coffee"]]
-    >>> model = XMultilabelClassifier(bits=14).fit(texts * 5, labels * 5)
+    >>> model = XMultilabelClassifier(bits=14, options="--threshold auto").fit(texts * 5, labels * 5)
     >>> model.predict(["green tea", "milk coffee"])
     [['tea'], ['coffee', 'milk']]
     >>> model.classes_.tolist()
@@ -273,7 +275,7 @@ class XMultilabelClassifier(Estimator):
         bits: int | None = None,
         learning_rate: float | None = None,
         loss: str | None = None,
-        options: str | dict[str, Any] = "",
+        options: str | dict[str, Any] | None = "",
         max_classes: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,

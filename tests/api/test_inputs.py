@@ -342,7 +342,7 @@ def test_a_single_example_is_learned_like_a_batch_of_one(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("| a\n| b",), "several lines; many examples go to learn_many"),
+        (("1 | a\n2 | b",), "several lines; many examples go to learn_many"),
         (
             (np.ones(2), 1),
             r"is not a single example, .*; give rows of an array to learn_many\(X\[:1\], \[3\]\), predict_many",
@@ -580,3 +580,29 @@ def test_names_that_are_cached_take_little_memory():
             hasher.namespace(f"{letters}{i}")
         assert tracemalloc.get_traced_memory()[0] < 36e6
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_break_in_an_element_is_a_blank(end):
+    texts, lines = ["kettle{}leaf", "hops{0}{0}barley", "bean{}", "{}"], ["|w kettle{}leaf", "|w hops |v a{}b"]
+    with xclass.Learner(bits=12) as broken, xclass.Learner(bits=12) as blank:
+        for model, space in ((broken, end), (blank, " ")):
+            outcome = model.learn_many([text.format(space) for text in texts] * 5, ["tea", "beer", "coffee", None] * 5)
+            assert len(outcome.prediction) == 20
+            assert model.learn(texts[0].format(space), "tea") == "tea"
+        for one in (*texts, *lines):
+            assert broken.predict(one.format(end)) == blank.predict(one.format(" "))
+            assert str(broken.explain(one.format(end))) == str(blank.explain(one.format(" ")))
+        for many in (texts, lines, [*texts, *lines]):
+            given = [[one.format(space) for one in many] for space in (end, " ")]
+            assert broken.predict_many(given[0]).tolist() == blank.predict_many(given[1]).tolist()
+            assert list(map(str, broken.explain_many(given[0]))) == list(map(str, blank.explain_many(given[1])))
+        with pytest.warns(xclass.XclassWarning, match="batch:2: .* holds several lines with a bar"):
+            assert len(broken.predict_many(["|w a", f"|w a{end}|w b"])) == 2
+
+
+def test_names_are_the_predictions_before_learning():
+    with xclass.Learner() as model, xclass.Learner() as lists:
+        assert model.learn_many(["a", "b", "a"], ["x", "y", "x"]).prediction.tolist()[1:] == ["x", "x"]
+        lists.learn_many(["a", "b"] * 9, [["x"], ["y", "z"]] * 9)
+        assert lists.learn_many(["a"], [["x"]]).prediction.tolist() == [["x"]]

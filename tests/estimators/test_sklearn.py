@@ -122,6 +122,19 @@ def test_several_passes_and_options_are_those_of_the_command(tmp_path):
         assert model.n_iter_ == 3
 
 
+def test_options_by_name_are_those_of_a_grid(tmp_path):
+    X, y = ["a b c", "c d e"] * 6, ["p", "q"] * 6
+    for options in (None, "--trees 2", {"trees": 2}):
+        model = clone(XClassifier(options=options)).set_params(options__text_ngram=1, options__trees=None)
+        assert clone(model).get_params()["options"] == {"text_ngram": 1}
+        assert model.fit(X, y).learner_.options["text_ngram"] == 1
+    grid = {"xclassifier__options__text_ngram": [1, 2, None], "xclassifier__options": [None, "--trees 2", {"trees": 1}]}
+    pipe = make_pipeline(XClassifier(bits=12))
+    assert GridSearchCV(pipe, grid, cv=2, error_score="raise").fit(X, y).best_score_ == 1
+    with pytest.raises(ValueError, match="no parameter options__text_ngrm; did you mean 'options__text_ngram'"):
+        XClassifier().set_params(options__text_ngrm=1)
+
+
 @pytest.mark.parametrize("name", ["multiclass", *FIXED])
 def test_thirty_pieces_are_one_fit_and_new_labels_are_predicted(tmp_path, name):
     X, y = data(900, 40)
@@ -277,6 +290,8 @@ def test_probabilities_are_complete_and_top_k_is_their_beginning(name):
     assert_allclose(p.sum(axis=1), 1)
     assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
     labels, top = model.predict_top_k(X, 20)
+    for given, expected in zip(model.predict_top_k(X, 99), (labels, top), strict=True):
+        assert_array_equal(given, expected)
     assert_array_equal(np.sort(labels, axis=1), np.tile(model.classes_, (400, 1)))
     assert (np.diff(top, axis=1) <= 1e-12).all()
     assert_array_equal(labels[:, 0], model.predict(X))

@@ -8,7 +8,6 @@ uses its learner.
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from ..options import resolve as options_resolve
 from ..options import words
 from ..options.declare import Option, OptionGroup, allowed_values, from_stored, option, options_of
 from ..options.resolve import SCALAR, resolve
+from ..options.similar import similar
 from ..options.spelling import Spelling
 from ..reductions import presets, registry
 from ..reductions.core import base, probabilities
@@ -344,7 +344,8 @@ def checked_value(name: str, option: Option, value: Any) -> Any:
     try:
         return from_stored(option, value)
     except ValueError:
-        raise UsageError(f"{name}: {value!r} is not {allowed_values(option)}") from None
+        meant = hint(value, option.choices or ()) if isinstance(value, str) else ""
+        raise UsageError(f"{name}: {value!r} is not {allowed_values(option)}{meant}") from None
 
 
 def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]) -> str:
@@ -356,9 +357,9 @@ def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """Return a suggestion with the known name that is most similar to a word, or an empty string."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    """Return a suggestion with the known name that is probably meant by a word, or an empty string."""
+    close = similar(word, known)
+    return f"; did you mean {close!r}?" if close else ""
 
 
 def keywords() -> dict[str, str]:

@@ -185,7 +185,7 @@ def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) 
             raise UsageError(f"there is no argument {name!r}; the options of data are {', '.join(declared)}")
         choices = declared[name].choices
         if choices and value not in choices:
-            hint = configuration.hint(str(value).lower(), choices)
+            hint = configuration.hint(str(value), choices)
             raise UsageError(f"{name}: {value!r} is none of {', '.join(map(repr, choices))}{hint}")
         if value is not None:
             given[name] = columns.as_row(value) if declared[name].repeated else str(value)

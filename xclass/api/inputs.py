@@ -255,7 +255,13 @@ class Inputs:
         The lines of one text are VW text, those without a bar too, and an empty line is no example.
         """
         bars = ["|" in text or of_one_text for text in texts]
-        lines = [_line(i, text) if bar else "|" for i, (text, bar) in enumerate(zip(texts, bars, strict=True))]
+        lines = [_one_line(text) if bar else "|" for text, bar in zip(texts, bars, strict=True)]
+        several = next((i for i, text in enumerate(texts) if "\n" in text and _lines_with_bar(text) > 1), None)
+        if several is not None:
+            self.notes.append(
+                f"batch:{several + 1}: {short_repr(texts[several])} holds several lines with a bar and is read as one "
+                "example; give each line as a text of its own if they are several"
+            )
         try:
             batch = self._parsed("\n".join(lines), "batch", learn and y is None)
         except DataError as error:
@@ -332,11 +338,11 @@ class Inputs:
         return table.batch(0, 1, self._constant), {}
 
     def _text_example(self, given: str, label: Any, learn: bool) -> Batch:
-        line = given.rstrip("\n")
-        if "\n" in line:
+        if "|" not in given:
+            return self._plain((given,), learn).batch(0, 1, self._constant)
+        if _lines_with_bar(given) > 1:
             raise UsageError("the text holds several lines; many examples go to learn_many() and predict_many()")
-        if "|" not in line:
-            return self._plain((line,), learn).batch(0, 1, self._constant)
+        line = _one_line(given)
         batch = self._parsed(line, "example", learn and label is None)
         if learn:
             self._schema.add_form(OTHER)
@@ -563,12 +569,10 @@ def _texts(examples: Sequence[Any]) -> list[str]:
     return texts
 
 
-def _line(i: int, text: str) -> str:
-    """Return text i as a line without its newline; raise DataError if it holds several lines."""
-    line = text.rstrip("\n")
-    if "\n" in line:
-        raise DataError(
-            f"batch:{i + 1}: {short_repr(line)} holds a newline, which ends an example; replace it by a space, or give "
-            "the text as one string"
-        )
-    return line
+def _one_line(text: str) -> str:
+    """Return a text with blanks in place of newlines, which would end an example."""
+    return text.rstrip("\r\n").replace("\r\n", " ").replace("\n", " ")
+
+
+def _lines_with_bar(text: str) -> int:
+    return sum("|" in line for line in text.split("\n"))

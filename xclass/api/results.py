@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     prediction : ndarray of shape (n,)
         Prediction of each example before it was learned from: a class (int64, 0 while there is none to predict), a
         number of "scalar" (float64), or the list of the labels above the threshold (object). Where labels are names,
-        class c has the name `Learner.classes[c - 1]`.
+        the names (object).
     loss : ndarray of shape (n,), dtype float64
         Loss of each prediction times the weight of the example; 0 without a label.
     warnings : tuple of str
@@ -111,7 +111,7 @@ def learned(core: LearnerCore, tasks: Iterable[BatchTask]) -> tuple[np.ndarray, 
     for task in tasks:
         losses.append(np.zeros(task.batch.n) if task.loss is None else task.loss)
         predictions.append(_answers(core, task))
-    return np.concatenate(predictions), np.concatenate(losses)
+    return _labelled(core, predictions), np.concatenate(losses)
 
 
 def single(core: LearnerCore, tasks: Sequence[BatchTask]) -> Any:
@@ -133,7 +133,11 @@ def answers(core: LearnerCore, task: BatchTask) -> list[Any]:
 
 def predictions(core: LearnerCore, batches: Iterable[Batch]) -> np.ndarray:
     """Return the predictions of batches, as `Learner.predict_many` does."""
-    found = [np.empty(0, _kind(core)), *(_answers(core, task) for task in core.predict(batches))]
+    return _labelled(core, [np.empty(0, _kind(core)), *(_answers(core, task) for task in core.predict(batches))])
+
+
+def _labelled(core: LearnerCore, found: list[np.ndarray]) -> np.ndarray:
+    """Return predictions as one array, with names in place of classes that have some."""
     if core.config.reduction.labels == "multilabel":
         for part in found:
             for i, labels in enumerate(part):

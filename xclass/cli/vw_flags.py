@@ -106,7 +106,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--baseline --lr_multiplier --global_only --check_enabled", "xclass does not support a baseline; see --constant"),
     (
         "--boosting --gamma --alg --bootstrap --bs_type",
-        "xclass does not support ensembles; run it with different values of --random_seed",
+        "xclass does not resample examples; --multiclass and --cpt combine several trees, as many as --trees says",
     ),
     (
         "--confidence --confidence_after_training",

@@ -38,7 +38,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
 
     def __init__(
         self, reduction: str, passes: int, bits: int | None, learning_rate: float | None, loss: str | None,
-        options: str | dict[str, Any], max_classes: int | None, n_jobs: int | None, random_state: Any,
+        options: str | dict[str, Any] | None, max_classes: int | None, n_jobs: int | None, random_state: Any,
         warm_start: bool, verbose: int,
     ) -> None:  # fmt: skip
         self.reduction = reduction
@@ -52,6 +52,16 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose
+
+    # parameters
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; `options__NAME` sets one of `options` by its keyword, as in a grid, and None takes it out."""
+        named = {name: params.pop(name) for name in list(params) if name.startswith(new_learner.NAMED)}
+        super().set_params(**params)
+        if named:
+            self.options = new_learner.with_named(self.options, named)
+        return self
 
     # learning
 
@@ -206,7 +216,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         k : int, default 5
-            Number of labels, at most the number of classes.
+            Number of labels; all of them if there are fewer.
 
         Returns
         -------
@@ -218,9 +228,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
             raise UsageError(f"k: {k!r} is not a whole number of at least 1")
         with self._turn:
             X, predictor = self._ready(X)
-            if k > len(self.classes_):
-                raise UsageError(f"k: {k} is more than the {len(self.classes_)} classes")
-            positions, p = predictor.top(X, int(k))
+            positions, p = predictor.top(X, min(int(k), len(self.classes_)))
             return self.classes_[positions], p
 
     def explain(self, X: Any, k: int = 2, feature_names: Any = None) -> list[Explanation]:

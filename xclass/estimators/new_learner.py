@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ OWN_OPTIONS = {  # options that parameters of the estimator set, or that belong 
     "indexing": "",
 }
 
+NAMED = "options__"  # begins the name of an option in `set_params`
 CLASSIFIERS = {"multiclass": "XClassifier", "multilabel": "XMultilabelClassifier"}  # by `Reduction.labels`
 
 
@@ -122,20 +124,33 @@ def make_room(estimator: Any, learner: Learner, labels: ClassLabels) -> None:
     check_classes(estimator, labels, highest + 1 - (lowest or 0), numbers)
 
 
+def with_named(options: Any, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of an estimator by keyword, with those in `named`; raise UsageError if there is none of a name."""
+    changed = {name.removeprefix(NAMED): value for name, value in named.items()}
+    for name in changed.keys() - configuration.declared_options().keys():
+        known = [f"{NAMED}{one}" for one in configuration.declared_options()]
+        raise UsageError(f"there is no parameter {NAMED}{name}{configuration.hint(NAMED + name, known)}")
+    return {name: value for name, value in {**_by_keyword(options), **changed}.items() if value is not None}
+
+
+def _by_keyword(options: Any) -> dict[str, Any]:
+    """Return the parameter `options` of an estimator as a dictionary."""
+    if options is None or isinstance(options, dict):
+        return dict(options or {})
+    if not isinstance(options, str):
+        raise UsageError(f"options: {options!r} is neither text nor a dictionary")
+    passes = re.search(r"(?:^|\s)--passes(?:[\s=]+(\d+))?(?!\S)", options)
+    if passes:  # `of_words` refuses it, because a learner has no such option
+        raise UsageError(f"options: passes cannot be given here; give passes={passes[1] or 'N'}")
+    reduction, _, given = configuration.of_words(options, "")
+    if reduction:
+        raise UsageError(f"options: {options!r} holds --{reduction}; give reduction={reduction!r}")
+    return dict(given)
+
+
 def _options(estimator: Any) -> dict[str, Any]:
     """Return the options of the learner by keyword."""
-    options: dict[str, Any]
-    if isinstance(estimator.options, dict):
-        options = dict(estimator.options)
-    elif isinstance(estimator.options, str):
-        passes = re.search(r"(?:^|\s)--passes(?:[\s=]+(\d+))?(?!\S)", estimator.options)
-        if passes:  # `of_words` refuses it, because a learner has no such option
-            raise UsageError(f"options: passes cannot be given here; give passes={passes[1] or 'N'}")
-        reduction, _, options = configuration.of_words(estimator.options, "")
-        if reduction:
-            raise UsageError(f"options: {estimator.options!r} holds --{reduction}; give reduction={reduction!r}")
-    else:
-        raise UsageError(f"options: {estimator.options!r} is neither text nor a dictionary")
+    options = _by_keyword(estimator.options)
     for name, parameter in OWN_OPTIONS.items():
         if name in options:
             advice = f"give {parameter}={options[name]!r}" if parameter else "the estimator sets it from the labels"

@@ -5,7 +5,6 @@ The command and `Learner.from_command` share this module, so that both read the 
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ import click
 
 from ..errors import UsageError
 from .declare import Option, allowed_values, in_range, is_other, long_flag
+from .similar import similar
 
 BARE = "\0"  # marks an option that was given without a value
 HELP = "xclass --help_all"
@@ -30,8 +30,8 @@ class UnknownOption(UsageError):
     def __init__(self, flag: str, declared: Iterable[Option], others: Sequence[str] = ()) -> None:
         known = [name for option in declared for name in (*option.flags, *option.aliases)] + [*others]
         long_names = [name[2:] for name in known if name[:2] == "--"]
-        close = difflib.get_close_matches(flag.lstrip("-"), long_names, n=1)
-        hint = f"did you mean --{close[0]}?" if close else f"{HELP} lists all options"
+        close = similar(flag.lstrip("-"), long_names)
+        hint = f"did you mean --{close}?" if close else f"{HELP} lists all options"
         super().__init__(f"there is no option {flag}; {hint}")
         self.flag = flag
 
@@ -121,8 +121,8 @@ def value(option: Option, text: str) -> Any:
     flag = long_flag(option)
     if option.kind is str:
         if option.choices and text not in option.choices:
-            close = difflib.get_close_matches(text.lower(), option.choices, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            close = similar(text, option.choices)
+            hint = f"; did you mean {close}?" if close else ""
             raise UsageError(f"{flag}: {text!r} is none of {', '.join(option.choices)}{hint}")
         return text
     if is_other(option, text):
