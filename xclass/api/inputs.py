@@ -372,17 +372,21 @@ class Inputs:
                 self._schema.add_names({"": dict(table.frame.columns)})
             elif learn and not self._schema:
                 self.notes += [f"the DataFrame: {note}" for note in table.frame.rounded()]
-                self._schema.adopt(table.frame.columns, None, "the DataFrame")
+                first = {name: [*filter(is_text, found)] for name, found in table.frame.first_cells().items()}
+                notes = self._schema.adopt(table.frame.columns, None, "the DataFrame", first)
+                self.notes += [f"the DataFrame: {note}" for note in notes]
         elif learn and not isinstance(table, tables.TextTable):
             self._schema.add_form(MATRICES)
         return self._converted(table, labels, weight)
 
     def _note_additional(self, frame: Frame) -> None:
-        """Add a note about columns of a DataFrame that the learner does not know, once for each."""
+        """Add notes about columns that the learner does not know, or whose cells are not written as those learned."""
         new = [name for name in frame.additional if name not in self._noted]
         self._noted |= {*new}
-        if new:
-            self.notes.append(f"the examples: {schema.left_out(new)}")
+        notes = [schema.left_out(new)] if new else []
+        if self._schema.marks:
+            notes += self._schema.changed(frame.first_cells())
+        self.notes += [f"the examples: {note}" for note in notes]
 
     def _note_once(self, note: str) -> None:
         if note and note not in self._noted:
@@ -468,6 +472,10 @@ class Inputs:
                 f"takes {'one' if self._constant else 'none'}: read them by read_vw(..., "
                 f"noconstant={not self._constant})"
             )
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _positions(n: int) -> list[str]:

@@ -20,7 +20,7 @@ import numpy as np
 from ..array_types import AnyArray, Float64s
 from ..errors import DataError, UsageError
 from ..system.printable import short_repr
-from . import array_input, schema
+from . import array_input, cells, schema
 from .schema import CATEGORY, DENSE, NUMBER, TEXT, UNNAMED, Column, Schema
 
 # types of columns, as the libraries write them in lower case
@@ -187,6 +187,15 @@ class Frame:
                     )
         texts = ["" if array_input.is_missing(cell) else schema.written(cell) for cell in cells]
         return texts if kind == TEXT else [text and schema.category(text) for text in texts]
+
+    def first_cells(self) -> dict[str, list[Any]]:
+        """Return the first cells of each column of text or categories, without missing ones."""
+        listed = {
+            column.name: _listed(self._cells[j][: min(self.n, cells.SAMPLE)])
+            for j, column in enumerate(self.columns)
+            if column.kind in (TEXT, CATEGORY)
+        }
+        return {name: [cell for cell in found if not array_input.is_missing(cell)] for name, found in listed.items()}
 
     def rounded(self) -> list[str]:
         """Return a note about each column of whole numbers with one that float32 does not hold."""

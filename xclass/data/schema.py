@@ -25,7 +25,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,7 +36,7 @@ from ..options.words import NUMERAL
 from ..system import bounded_json
 from ..system.bounded_json import OneOf, OrNull, Record, Text, Whole
 from ..system.printable import short_repr
-from . import array_input
+from . import array_input, cells
 from .feature_names import encoded
 
 Kinds: TypeAlias = dict[str, dict[str, str]]  # namespace -> name -> kind
@@ -52,6 +53,7 @@ SHAPE = Record(
     {
         "names": Record(others=Record(others=OneOf((NUMBER, TEXT)))),
         "form": OneOf(FORMS),
+        "marks": Record(others=Text()),
         "width": Whole(1, MOST_COLUMNS),
         "classes": OneOf((NUMBER,)),
     },
@@ -85,6 +87,7 @@ class Schema:
     names : namespace -> name -> kind, NUMBER or TEXT, of features that are given by name
     room : number of names that can still be added
     form : MATRICES or PLAIN if the learner has learned from nothing else, empty before it has learned, or OTHER
+    marks : name of a column -> how its first cells were written, see `cells.mark`
     width : number of columns of the dense block, 0 before the learner has learned from one
     classes : NUMBER if a program gave the names of the classes as numbers, which it gets back, else empty
     """
@@ -100,6 +103,7 @@ class Schema:
         self.label = label
         self.names: Kinds = {}
         self.room, self.form, self.width, self.classes = MOST_NAMES, form, 0, ""
+        self.marks: dict[str, str] = {}
         self._told: set[str] = set()  # names of which a warning says that values have another kind
         self.add_names(names or {})
 
@@ -115,7 +119,7 @@ class Schema:
         """Return a copy, which does not change when the learner goes on; no names are added to it if it is `fixed`."""
         new = Schema(self.columns.items(), self.label, self.names, self.form)
         new.room *= not fixed
-        new.width, new.classes = self.width, self.classes
+        new.width, new.classes, new.marks = self.width, self.classes, dict(self.marks)
         return new
 
     def replace(self, other: Schema) -> None:
@@ -158,8 +162,11 @@ class Schema:
                     other.append(name)
         return other
 
-    def adopt(self, columns: Iterable[tuple[str, str]], label: str | None, place: str) -> None:
-        """Take the columns of the first table; `place` names it in messages.
+    def adopt(
+        self, columns: Iterable[tuple[str, str]], label: str | None, place: str,
+        first: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> list[str]:  # fmt: skip
+        """Take the columns of the first table, which `place` names in messages; return notes about `first` cells.
 
         Raise DataError if a model file cannot contain the names of so many columns, or if these cannot be the features
         of the matrices or plain texts from which the learner has learned.
@@ -179,6 +186,19 @@ class Schema:
                 "more than are allowed; shorten the names, or leave out columns by --columns or --ignore_column"
             )
         self.replace(new)
+        for name, found in first.items():
+            if name in self.columns and is_kept(name) and len(mark := cells.mark(found)) <= LONGEST and mark:
+                self.marks[name] = mark
+        return [note for name, found in first.items() if (note := cells.dress(name, found))]
+
+    def changed(self, first: Mapping[str, Sequence[Any]]) -> list[str]:
+        """Return notes about cells of another table that are not written as those learned from, once a column."""
+        notes = []
+        for name, mark in self.marks.items():
+            if name not in self._told and (note := cells.lost(name, first.get(name, ()), mark)):
+                self._told.add(name)
+                notes.append(note)
+        return notes
 
     def read(self, name: str, value: Any, kind: str, learning: bool) -> tuple[Any, str]:
         """Return a value in the kind of its name, and a warning, once for a name, if that changes what is learned."""
@@ -230,8 +250,9 @@ class Schema:
         names = {"names": dict(sorted(self.names.items()))} if self.names else {}  # sorted: batches mix them
         form = {"form": self.form} if self.form in FORMS else {}
         width = {"width": self.width} if self.width else {}
+        marks = {"marks": self.marks} if self.marks else {}
         classes = {"classes": self.classes} if self.classes else {}
-        return {"columns": self.columns, "label": self.label, **names, **form, **width, **classes}
+        return {"columns": self.columns, "label": self.label, **names, **form, **width, **classes, **marks}
 
     def to_bytes(self) -> bytes:
         return json.dumps(self.record(), separators=(",", ":")).encode()
@@ -241,6 +262,7 @@ class Schema:
         """Return a schema from an object of JSON whose shape was checked."""
         schema = cls(record["columns"].items(), record["label"], record.get("names"), record.get("form", ""))
         schema.width, schema.classes = record.get("width", 0), record.get("classes", "")
+        schema.marks = dict(record.get("marks", {}))
         return schema
 
     @classmethod

@@ -80,10 +80,17 @@ class Columns:
         left_out, only = {label, *self._ignored}, set(self._only or known)
         return [name for name in known if name not in left_out and name in only]
 
-    def adopt(self, found: Mapping[str, str], label: str | None, file: str) -> None:
-        """Take the columns of the first table, of the kinds that were found where no option gives one."""
+    def adopt(
+        self, found: Mapping[str, str], label: str | None, file: str, first: Mapping[str, Sequence[str]]
+    ) -> list[str]:
+        """Take the columns of the first table, of the kinds that were found where no option gives one.
+
+        Return notes about the `first` cells of columns.
+        """
         self.detected = {name for name, kind in found.items() if kind == NUMBER and name not in self._kinds}
-        self.schema.adopt([(name, self._kinds.get(name, kind)) for name, kind in found.items()], label, file)
+        columns = [(name, self._kinds.get(name, kind)) for name, kind in found.items()]
+        first = {name: first[name] for name, kind in found.items() if kind != NUMBER and name not in self._kinds}
+        return self.schema.adopt(columns, label, file, first)
 
     def rounded(self, name: str, whole: int) -> str:
         """Return a note about a whole number in a column of numbers, once a column, or nothing if it is not rounded."""

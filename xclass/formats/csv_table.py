@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..array_types import Float32s, Int64s, UInt8s
+from ..data import cells as cells_of_tables
 from ..data import schema
 from ..data.array_input import LARGEST
 from ..data.feature_names import encoded
@@ -143,6 +145,9 @@ class CsvTable(OtherFormat):
             if rows is None:
                 return None
             self._adopt(rows, header, file, text[:size].count(b"\n"))
+        elif self.schema.marks:
+            for note in self.schema.changed(self._marked_cells(text, size, header)):
+                self._note(note, file)
         cure = "; if the file has no header, give the names of its columns by --header"
         positions = self.schema.positions(header, f"{file}:{self._top}:1: the header", cure)
         self.columns.check_options(known, label, file)
@@ -238,6 +243,7 @@ class CsvTable(OtherFormat):
     def _adopt(self, rows: bytes, header: list[str], file: str, before: int) -> None:
         """Take the columns of the first file; its first rows, after `before` lines, decide which are numbers."""
         seen, other, again = ([0] * len(header) for _ in range(3))
+        first: list[list[str]] = [[] for _ in header]
         identifier = [False] * len(header)
         cells = [*map(encoded, header)]
         label = -1 if self.label_name is None else header.index(self.label_name)
@@ -245,6 +251,8 @@ class CsvTable(OtherFormat):
         for line, row in csv_rows.cells_of(rows, self.delimiter_byte, self.quote, len(header), self.header):
             for k, cell in enumerate(row or []):
                 word = cell.strip()
+                if word and len(first[k]) < cells_of_tables.SAMPLE and word not in MISSING_WORDS:
+                    first[k].append(columns.text_of(word))
                 if word and not other[k] and word not in MISSING_WORDS:
                     seen[k] = 1
                     text = word.decode("latin-1")
@@ -266,7 +274,18 @@ class CsvTable(OtherFormat):
             name: TEXT if other[k] or not seen[k] else CATEGORY if identifier[k] else NUMBER
             for k, name in enumerate(header)
         }
-        self.columns.adopt({name: kinds[name] for name in features}, self.label_name, file)
+        found = dict(zip(header, first, strict=True))
+        for note in self.columns.adopt({name: kinds[name] for name in features}, self.label_name, file, found):
+            self._note(note, file)
+
+    def _marked_cells(self, text: bytes, begin: int, header: list[str]) -> dict[str, list[str]]:
+        """Return the first cells of the columns of which it is kept how they are written."""
+        rows = csv_rows.cells_of(
+            self._first_rows(text, begin, True) or b"", self.delimiter_byte, self.quote, len(header), self.header
+        )
+        first = [row for _, row in itertools.islice(rows, cells_of_tables.SAMPLE) if row is not None]
+        at = [(name, header.index(name)) for name in self.schema.marks if name in header]
+        return {name: [columns.text_of(row[k].strip()) for row in first if row[k].strip()] for name, k in at}
 
     def scanner(self, of: parser.Parser) -> CsvScanner:
         return CsvScanner(of, self)

@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..array_types import UInt8s
-from ..data import array_input, class_names, schema
+from ..data import array_input, cells, class_names, schema
 from ..data.feature_names import encoded
 from ..data.schema import Kinds, Schema, category, kind_of, listed, number_in, written
 from ..errors import DataError
@@ -248,7 +248,15 @@ class JsonLines(OtherFormat):
         self.columns.check_options([*known, *self.schema.columns], self.label, file)
         if not self.schema:
             features = self.columns.features(known, self.label)
-            self.columns.adopt({key: kinds[key] or schema.TEXT for key in features}, self.label, file)
+            found = {key: kinds[key] or schema.TEXT for key in features}
+            texts = {
+                key: [one for line in lines[: cells.SAMPLE] if isinstance(one := line.get(key), str)]
+                for key in features
+            }
+            self.notes += [f"{file}: {note}" for note in self.columns.adopt(found, self.label, file, texts)]
+        elif self.schema.marks:
+            first = {key: [line[key] for line in lines if line.get(key) is not None] for key in self.schema.marks}
+            self.notes += [f"{file}: {note}" for note in self.schema.changed(first)]
         self.about.append(f"Each key is a column; {self.columns.about(self.label)}")
 
     def left_out(self, keys: Sequence[str]) -> str:

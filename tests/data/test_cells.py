@@ -1,0 +1,114 @@
+"""Columns that are read as text although their cells are numbers in another dress, and columns that lose zeros."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pandas as pd
+import pytest
+
+import xclass
+from xclass.data import cells
+
+DRESSED = {
+    "rows of numbers": ["[0.12, -0.5]", "[0.12 -0.5 1e-3]", "(1, 2)", "0.1 0.2 0.3", "-0.1;0.2"],
+    "numbers with groups of digits": ["1,234.50", "1,234", "1 234 567", "1'234.5", "1.234,50"],
+    "numbers with a decimal comma": ["9,5", "-0,25"],
+    "amounts of money": ["$9", "$1,234.50", "9 €", "EUR 12", "12.50 USD"],
+    "percentages": ["5%", "12.5 %"],
+    "numbers": ["1_000", "(5)", "−3.5"],
+}
+WORDS = [
+    "tea",
+    "kettle leaf",
+    "2 cups",
+    "A-12",
+    "12A",
+    "2024-01-05",
+    "10:30",
+    "v1.2",
+    "http://a/1",
+    "3 of 4",
+    "0351/12",
+]
+
+
+def notes(call, *args, **more):
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        call(*args, **more)
+    return [str(one.message) for one in issued]
+
+
+@pytest.mark.parametrize(("what", "cell"), [(what, cell) for what, given in DRESSED.items() for cell in given])
+def test_numbers_in_another_dress_are_noted(what, cell):
+    assert f"the column 'a' has {what} such as " in cells.dress("a", [cell] * 5)
+    assert cells.dress("a", [cell] * 3 + ["5"] * 3) and not cells.dress("a", [cell, "x", "y", "z", "w"])
+
+
+@pytest.mark.parametrize("cell", WORDS)
+def test_words_are_not(cell):
+    assert not cells.dress("a", [cell] * 9)
+    assert not cells.dress("a", ["5"] * 9)
+
+
+def test_numbers_beside_a_word_for_missing_ones():
+    assert "has numbers and also 'unknown'" in cells.dress("a", ["5"] * 9 + ["unknown"])
+    assert not cells.dress("a", ["5"] * 9 + ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "frame"])
+def test_every_table_says_it_once(form, tmp_path):
+    frame = pd.DataFrame({"label": ["a", "b"] * 20, "price": ["$9", "$12"] * 20, "words": ["x y", "z"] * 20})
+    path = tmp_path / f"a.{form}"
+    with xclass.Learner() as model:
+        if form == "frame":
+            found = notes(model.learn_many, frame[["price", "words"]], frame.label)
+        else:
+            frame.to_json(path, orient="records", lines=True) if form == "jsonl" else frame.to_csv(
+                path, index=False, sep="\t" if form == "tsv" else ","
+            )
+            found = notes(model.learn_file, path)
+            with xclass.Learner() as other:
+                assert not notes(other.learn_file, path, column_kind={"price": "text"})
+    assert len(found) == 1 and "the column 'price' has amounts of money such as '$9'" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("learned", "given", "noted"),
+    [
+        (["01067", "02977"], [1067, 2977], True),
+        (["01067", "02977"], ["1067", "2977"], True),
+        (["01067", "12977"], ["12977", "21067"], False),
+        (["01067", "02977"], ["01067", "02977"], False),
+        (["007", "12"], [7, 12], True),
+        (["007", "12"], ["12", "15"], False),
+        (["1067", "2977"], [1067, 2977], False),
+        (["true", "false"], [True, False], True),
+        (["True", "False"], [True, False], False),
+        (["TRUE", "FALSE"], ["true", "false"], True),
+    ],
+)
+def test_cells_that_are_no_longer_written_as_those_learned(learned, given, noted, tmp_path):
+    (tmp_path / "a.csv").write_text("label,key\n" + "".join(f"{'ab'[i % 2]},{learned[i % 2]}\n" for i in range(40)))
+    rows = [{"label": "ab"[i % 2], "key": given[i % 2]} for i in range(10)]
+    text = [str(row["key"]) for row in rows]
+    (tmp_path / "b.csv").write_text("key,label\n" + "".join(f"{cell},a\n" for cell in text))
+    (tmp_path / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with xclass.Learner() as model:
+        model.learn_file(tmp_path / "a.csv")
+        model.save(tmp_path / "m")
+    frame = pd.DataFrame(rows)[["key"]]
+    calls = [
+        lambda one: one.predict_many(frame),
+        lambda one: one.predict_many([{"key": row["key"]} for row in rows]),
+        lambda one: one.predict({"key": given[0]}),
+        lambda one: one.evaluate(tmp_path / "b.jsonl"),
+    ]
+    if learned != ["007", "12"]:
+        calls.append(lambda one: one.evaluate(tmp_path / "b.csv"))
+    for call in calls:
+        with xclass.load(tmp_path / "m") as model:
+            found = [note for note in notes(call, model) if "the model has learned values such as" in note]
+            assert len(found) == noted, found

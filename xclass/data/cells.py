@@ -1,0 +1,90 @@
+"""Look at the first cells of columns that are read as text or categories: are they numbers, written in another way?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..options.words import NUMERAL
+from ..system.printable import short_repr
+
+SAMPLE = 256  # cells of a column to look at
+FEWEST, MOST_OTHERS = 4, 2  # cells that tell something; different texts beside numbers that stand for missing ones
+SIGNED = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+PLAIN = "write plain numbers, such as 1234.5"
+ROWS = "to learn rows of numbers, give lists that are no text, or a column for each number"
+DRESSES = (  # numbers in another dress, and what to give
+    (re.compile(rf"\[ *{SIGNED}(?:[,;\s]+{SIGNED})* *,?\]"), "rows of numbers", ROWS),
+    (re.compile(rf"\( *{SIGNED}(?:[,;\s]+{SIGNED})+ *\)"), "rows of numbers", ROWS),
+    (re.compile(r"[+-]?[0-9]*\.[0-9]+(?:[,;| ]+[+-]?[0-9]*\.[0-9]+)+"), "rows of numbers", ROWS),
+    (re.compile(r"[+-]?[0-9]{1,3}(?:[,.'\u2019 \u00a0\u202f][0-9]{3})+(?:[.,][0-9]+)?"),
+     "numbers with groups of digits", PLAIN),
+    (re.compile(r"[+-]?[0-9]*,[0-9]+"), "numbers with a decimal comma", PLAIN),
+    (re.compile(r"[+-]?(?:[$€£¥₹]|[A-Z]{3}) ?[+-]?[0-9][0-9.,' ]*|[+-]?[0-9][0-9.,' ]* ?(?:[$€£¥₹]|EUR|USD|GBP)"),
+     "amounts of money", PLAIN),
+    (re.compile(r"[+-]?[0-9][0-9.,]* ?[%\u2030]"), "percentages", PLAIN),
+    (re.compile(r"\(?[\u2212+-]?\$?[0-9][0-9.,]*\)?|[0-9]+(?:_[0-9]+)+"), "numbers", PLAIN),
+)  # fmt: skip
+ZEROS, TRUTH = re.compile(r"0[0-9]+"), re.compile(r"true|false|TRUE|FALSE|True|False")
+
+
+def dress(name: str, cells: Sequence[str]) -> str:
+    """Return a note about a column of text if most of its first cells are numbers in another dress, or nothing."""
+    shown = [cell for cell in cells if not NUMERAL.fullmatch(cell)]
+    if len(cells) < FEWEST or not shown:
+        return ""
+    others = {*shown}
+    if len(others) <= MOST_OTHERS and len(shown) * 4 <= len(cells):
+        return (
+            f"the column {short_repr(name)} has numbers and also {short_repr(shown[0])}, so it is read as text, whose "
+            "words are features; leave cells empty where a number is missing"
+        )
+    found: dict[str, list[str]] = {}
+    for cell in shown:
+        kind = next(((what, cure) for pattern, what, cure in DRESSES if pattern.fullmatch(cell)), None)
+        if kind is not None:
+            found.setdefault("; ".join(kind), []).append(cell)
+    numbers = len(cells) - len(shown) + sum(map(len, found.values()))
+    if not found or 2 * numbers <= len(cells):
+        return ""
+    what, _, cure = max(found, key=lambda key: len(found[key])).partition("; ")
+    example = found[f"{what}; {cure}"][0]
+    return (
+        f"the column {short_repr(name)} has {what} such as {short_repr(example)}, and is read as text, whose words are "
+        f"features; {cure}"
+    )
+
+
+def mark(cells: Sequence[str]) -> str:
+    """Return a cell that shows how cells are written, with leading zeros or as a truth value, or nothing.
+
+    If whole numbers have leading zeros and one of them is shorter than that cell, the shortest one follows.
+    """
+    whole = [cell for cell in cells if cell.isdecimal()]
+    zeros = next((cell for cell in whole if ZEROS.fullmatch(cell)), "")
+    if zeros:
+        shortest = min(whole, key=len)
+        return zeros if len(shortest) == len(zeros) else f"{zeros} {shortest}"
+    return next((cell for cell in cells if TRUTH.fullmatch(cell)), "")
+
+
+def lost(name: str, cells: Sequence[Any], learned: str) -> str:
+    """Return a note if cells are not written as those of the same column that `mark` has seen, or nothing."""
+    example, *_, shortest = (learned.split() or [""]) * 2
+    if TRUTH.fullmatch(example):
+        style = next(style for style in (str.lower, str.upper, str.title) if style(example) == example)
+        wrong = [str(cell) for cell in cells if TRUTH.fullmatch(str(cell)) and style(str(cell)) != str(cell)]
+    else:
+        wrong = [
+            f"{cell:.0f}" if is_number else cell
+            for cell in cells
+            if (is_number := not isinstance(cell, str)) or (cell.isdecimal() and len(cell) < len(shortest))
+        ]
+    if not wrong or 2 * len(wrong) <= len(cells):
+        return ""
+    cure = "write it so" if TRUTH.fullmatch(example) else "give the column as text, with its zeros"
+    return (
+        f"the column {short_repr(name)} has {short_repr(wrong[0])}, and the model has learned values such as "
+        f"{short_repr(example)}, which are other features; {cure}"
+    )
