@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import socket
+import threading
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
@@ -20,21 +22,23 @@ AT_ONCE = 1 << 15  # bytes that are sent before their answers are read: they fit
 # bytes that no name of a class has: errors, and blanks in names.
 GREETING = b"'xclass-client |\n"
 ERROR, BLANK = "\x15error: ", "\x1f"
+ONLY_PREDICTS = ERROR + "only predicts\n"  # the answer of a server that does not learn
 
 
 class Client:
-    """Hold a connection to the port of a server, or to its Unix socket `path`; only one thread at a time may use it.
+    """Hold a connection to the port of a server, or to its Unix socket `path`.
 
     Methods raise OSError if there is no connection, it ends, or an answer takes longer than `timeout` seconds, and
     ValueError for a line that the server cannot read; lines after it may have been learned, too. After any other
-    exception, such as KeyboardInterrupt, answers may be on their way, so the next call makes a new connection.
+    exception, such as KeyboardInterrupt, answers may be on their way, so the next call makes a new connection. So does
+    the first call in a process that was forked, and one after the server has ended the connection, which was idle.
     """
 
     def __init__(
         self, host: str = "127.0.0.1", port: int = 26542, path: str | None = None, timeout: float = 60.0
     ) -> None:
         self._address, self._path, self._timeout = (host, port), path, timeout
-        self._closed = False
+        self._closed, self._lock = False, threading.Lock()
         self._connect()
 
     def _connect(self) -> None:
@@ -45,26 +49,54 @@ class Client:
             self._socket.settimeout(self._timeout)
             self._socket.connect(self._path)
         self._answers: BinaryIO | None = self._socket.makefile("rb")
-        with self._exchange() as answers:
+        self._process = os.getpid()
+        try:
             self._socket.sendall(GREETING)
-            answer = answers.readline().decode("utf-8", "surrogateescape")
+            answer = self._answers.readline().decode("utf-8", "surrogateescape")
+            if answer.startswith("HTTP/"):
+                raise ConnectionError(
+                    "the server speaks HTTP at this port; give the port of lines, which it prints first"
+                )
             if not answer or answer.startswith(ERROR[1:]):
                 raise ConnectionError(answer.removeprefix(ERROR[1:]).strip() or "the server has closed the connection")
-            self._error = ERROR if answer.startswith(ERROR) else ERROR[1:]
+        except BaseException:
+            self._end()
+            raise
+        self._error = ERROR if answer.startswith(ERROR) else ERROR[1:]
+        self._learns = answer != ONLY_PREDICTS
 
     @contextlib.contextmanager
     def _exchange(self) -> Iterator[BinaryIO]:
         """Give the answers to what is sent in the `with` block; end the connection if they are not all read."""
-        if self._closed:
-            raise ConnectionError("the client is closed; make another one")
-        if self._answers is None:
-            self._connect()
-        assert self._answers is not None
-        try:
-            yield self._answers
-        except BaseException:
+        if self._process != os.getpid():
+            self._lock = threading.Lock()
             self._end()
-            raise
+        with self._lock:
+            if self._closed:
+                raise ConnectionError("the client is closed; make another one")
+            if self._answers is not None and self._is_stale():
+                self._end()
+            if self._answers is None:
+                self._connect()
+            assert self._answers is not None
+            try:
+                yield self._answers
+            except BaseException:
+                self._end()
+                raise
+
+    def _is_stale(self) -> bool:
+        """Return whether the server has ended the connection, or sent what no line has asked for."""
+        self._socket.settimeout(0)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        finally:
+            self._socket.settimeout(self._timeout)
+        return True
 
     def predict(self, lines: Iterable[str]) -> list[str]:
         """Return the predictions for lines of VW text as `-p` writes them; lines with a label are learned, too."""
@@ -72,6 +104,8 @@ class Client:
 
     def learn(self, lines: Iterable[str]) -> list[str]:
         """Learn labelled lines, `label | features`, and return the predictions made before each was learned."""
+        if not self._learns:
+            raise ValueError("the server only predicts, because it was started with -t; start it with -f FILE")
         return self.predict(lines)
 
     def predict_top_k(self, lines: Iterable[str]) -> list[list[tuple[str, float]]]:
@@ -95,6 +129,8 @@ class Client:
         if isinstance(lines, str):
             raise ValueError(f"the lines are the text {lines[:60]!r}; give a list of lines")
         lines = list(lines)
+        if wrong := [line for line in lines if not isinstance(line, str)]:
+            raise ValueError(f"{str(wrong[0])[:60]} is {type(wrong[0]).__name__}; give each line as text")
         if any("\n" in line for line in lines):
             raise ValueError("an example is one line, and a text of these holds a newline")
         sent = [f"{line}\n".encode("utf-8", "surrogateescape") for line in lines]

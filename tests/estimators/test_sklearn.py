@@ -675,3 +675,16 @@ def test_explanations_have_the_labels_and_columns_of_the_program():
     (of_text,) = XClassifier("multiclass").fit(["red ball", "blue sky"] * 5, [True, False] * 5).explain(["red sun"], 1)
     assert of_text.prediction is True
     assert "red" in {share.name for share in of_text.classes[0].shares}
+
+
+@pytest.mark.parametrize("kind", ["Int64", "UInt64", "int64[pyarrow]"])
+def test_large_labels_of_pandas_own_types_are_not_rounded(kind):
+    pandas = pytest.importorskip("pandas")
+    if "pyarrow" in kind:
+        pytest.importorskip("pyarrow")
+    ids = 10**17 + np.arange(40) % 4
+    rows = np.eye(4)[np.arange(40) % 4]
+    y = pandas.Series(ids).astype(kind)
+    for given in (y, y.to_frame()):
+        assert XClassifier(passes=3).fit(rows, given).predict(rows[:4]).tolist() == ids[:4].tolist()
+        assert XClassifier().partial_fit(rows, given).classes_.tolist() == ids[:4].tolist()

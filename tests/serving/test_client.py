@@ -2,7 +2,11 @@
 
 import asyncio
 import itertools
+import os
+import socket
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from servers import served
@@ -42,6 +46,57 @@ def test_a_client_gets_probabilities_by_a_unix_socket(tmp_path):
     for (_, p), (second, q), *rest in found:
         assert p > q and second in ("cup", "milk", "tea")
         assert p + q + sum(share for _, share in rest) == pytest.approx(1, abs=1e-4)
+
+
+def test_a_client_serves_several_threads_and_a_process_that_was_forked():
+    def wrong(client, word, answer):
+        return sum(client.predict([f"| {word}"]) != [answer] for _ in range(100))
+
+    learner = xclass.Learner("oaa", classes=2, bits=10)
+    with learner, served(learner) as running, Client(port=running.port) as client:
+        client.learn(LINES)
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(wrong, [client] * 2, ("warm", "rainy"), "12")) == [0, 0]
+        child = os.fork()
+        if not child:
+            os._exit(wrong(client, "warm", "1"))
+        assert wrong(client, "rainy", "2") == 0
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_client_connects_anew_after_the_server_has_ended_an_idle_connection():
+    learner = xclass.Learner("oaa", classes=2, bits=10)
+    with learner, served(learner, {"idle_timeout": 0.3}) as running, Client(port=running.port) as client:
+        client.learn(LINES)
+        for _ in range(2):
+            time.sleep(2.5)  # the server looks once a second
+            assert client.predict(["| warm", "| rainy"]) == ["1", "2"]
+
+
+def test_a_client_learns_nothing_from_a_server_that_only_predicts():
+    with xclass.Learner("oaa", classes=2, bits=10) as learner:
+        learner.learn_many(["| warm", "| rainy"], [1, 2])
+        with served(learner, learns=False) as running, Client(port=running.port) as client:
+            with pytest.raises(ValueError, match="only predicts"):
+                client.learn(LINES)
+            with pytest.raises(ValueError, match="bytes; give each line as text"):
+                client.predict([b"| warm"])
+            assert client.predict(["1 | warm"]) == ["1"]
+
+
+def test_a_client_of_the_port_of_http_says_so():
+    def answer(listening):
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(100)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer, args=[listening])
+        thread.start()
+        with pytest.raises(ConnectionError, match="speaks HTTP at this port"):
+            Client(port=listening.getsockname()[1])
+        thread.join()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError, MemoryError])

@@ -101,6 +101,10 @@ def _checked_frame(estimator: Any, X: Any, reset: bool, known: Schema | None) ->
 def checked_labels(y: Any, name: str) -> AnyArray:
     """Return labels, or `classes` of `partial_fit`, as an array of one dimension."""
     y = collected(y)
+    if hasattr(y, "iloc"):
+        y = array_input.flat(name, y)
+        if getattr(y.dtype, "kind", "O") in "iub" and hasattr(y.dtype, "numpy_dtype") and not y.isna().any():
+            y = y.to_numpy(y.dtype.numpy_dtype)  # scikit-learn makes floats of these types, which hold no large numbers
     listed = isinstance(y, (list, tuple)) and any(isinstance(label, str) for label in y)
     y = column_or_1d(np.array(y, object) if listed else y, warn=True)  # NumPy makes text of all that is beside text
     if y.dtype.kind == "T":  # NumPy's strings of variable length

@@ -28,7 +28,8 @@ from .service import Request, Service
 REQUESTS = 2  # of a connection that the service has at a time: it works at one while the other is prepared
 REQUEST_BYTES = 1 << 16
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-GREETING, GREETED = b"'xclass-client |\n", ERROR + b"none\n"  # first line of a client that wants marks, and its answer
+GREETING = b"'xclass-client |\n"  # first line of a client that wants marks
+GREETED = (ERROR + b"only predicts\n", ERROR + b"none\n")  # its answer, by whether the server learns
 UNREAD_ANSWERS = 1 << 18  # bytes of answers from which on nothing is read from a client
 LINGER_SECONDS = 1.0
 SWEEP_SECONDS = 1.0  # between two searches for connections that take too long
@@ -107,7 +108,7 @@ class Connection(asyncio.Protocol):
             if self._received.startswith(GREETING):
                 del self._received[: len(GREETING)]
                 self._marked = True
-                self.transport.write(GREETED)
+                self.transport.write(GREETED[self._door.service.learns])
         return True
 
     def eof_received(self) -> bool:
