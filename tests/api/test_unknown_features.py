@@ -116,3 +116,18 @@ def test_missing_rows_beside_features():
     with xclass.Learner() as model:
         model.learn_many(rows, np.arange(100) % 3 + 1)
         assert not notes(model.predict_many, rows)
+
+
+@pytest.mark.parametrize("reduction", [(), ("oaa", 3)])
+def test_columns_that_count_from_another_number(reduction):
+    sparse = pytest.importorskip("scipy.sparse")
+    from_0 = sparse.random(300, 12, 0.4, format="csr", random_state=1)
+    from_1 = sparse.hstack([sparse.csr_matrix((300, 1)), from_0]).tocsr()
+    few = from_0[:, :8]
+    cases = [(from_0, from_0, ""), (from_1, from_1, ""), (from_0, few, "")]
+    for learned, given, said in [*cases, (from_1, from_0, "from 0:"), (from_0, from_1, "from 1:")]:
+        with xclass.Learner(*reduction) as model:
+            model.learn_many(learned, np.arange(300) % 3 + 1)
+            found = notes(model.predict_many, given)
+            assert len(found) == bool(said) and all(said in one and "zero_based=True" in one for one in found)
+            assert not notes(model.predict_many, given)

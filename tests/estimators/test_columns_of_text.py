@@ -79,3 +79,16 @@ def test_a_text_is_the_only_column_of_a_table(tmp_path):
         model.learn_many(pd.DataFrame({"text": TEXTS, "title": TEXTS}), LABELS)
         with pytest.raises(UsageError, match="plain text"):
             model.predict("tea cup")
+
+
+@pytest.mark.parametrize("names", [[7, 8, 9], [("a", 1), ("a", 2), ("b", 1)], [2, 0, 1], ["x", 5, None]])
+def test_names_that_are_no_text_are_names(names):
+    frame = pd.DataFrame(np.array([[i % 2, 5 * (i % 2), 1] for i in range(40)], float), columns=names)
+    other = frame.iloc[:, ::-1]
+    model = XClassifier().fit(frame, LABELS)
+    if names == [2, 0, 1]:  # which are positions
+        assert model.predict(other).tolist() == model.predict(frame).tolist()
+    else:
+        assert [*model.feature_names_in_] == [*map(str, names)]
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(other)

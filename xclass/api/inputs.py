@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -34,6 +35,7 @@ KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or diction
 # to find out where words were learned: namespaces, the words of a line of VW text, and the share that has to be known
 NAMESPACES = ["", *string.ascii_letters, "text", "texts", "words", "title", "body", "description", "tags", "query"]
 WORD, MOST_WORDS, LONGEST_LINE, LEAST_SHARE = re.compile(r"(?<![^\s])[^\s|:]+"), 32, 1 << 10, 0.5
+FEWEST_COLUMNS, MOST_COLUMNS = 3, 0.9  # of a matrix that seems to count from another number, and the share learned
 AFTER_TEXT = b"\n" + bytes(parser.PADDING)
 
 
@@ -82,6 +84,7 @@ class Inputs:
         self._dicts = dicts.DictConverter(self.hasher, self._constant, core.schema, self.notes)
         self._text = ""  # the first of the last texts
         core.namespace_of_words = self._namespace_of_words
+        self._core, self._matrix_seen = weakref.ref(core), False
         self._noted: frozenset[str] = frozenset()  # columns of which a note says that they are left out, other notes
 
     @cached_property
@@ -361,6 +364,8 @@ class Inputs:
             raise _other_form("sparse matrices", learned, "an array, `X.toarray()` of a sparse matrix")
         if isinstance(table, tables.DenseTable):
             self._note_once(note_about_rows(self._config, table.values.shape[1]))
+        if isinstance(table, tables.SparseTable) and not learn:
+            self._note_shift(table)
         weight = None if sample_weight is None else weights_of(sample_weight, table.n)
         labels = self.labels.fields(y, table.n, learn)
         learn = learn and table.n > 0
@@ -387,6 +392,31 @@ class Inputs:
         if self._schema.marks:
             notes += self._schema.changed(frame.first_cells())
         self.notes += [f"the examples: {note}" for note in notes]
+
+    def _note_shift(self, table: tables.SparseTable) -> None:
+        """Add a note if columns seem to count from 0 where those learned from count from 1, or the reverse."""
+        core = self._core()
+        if self._matrix_seen or core is None or not core.examples:
+            return
+        self._matrix_seen, columns = True, table.first_columns()
+        if len(columns) < FEWEST_COLUMNS:
+            return
+        last = int(columns[-1])
+        among = np.array([0, *columns[columns > 0][:-1], last, last + 1])
+        found = core.reduction.find(feature_names.column_indices(among, self._rule))
+        if found is None or found[1:-2].mean() < MOST_COLUMNS:
+            return
+        advice = "load_svmlight_file(..., zero_based=True) keeps the numbers that a file has"
+        if columns[0] == 0 and not found[0] and found[-2] and found[-1]:
+            self._note_once(
+                f"the model has learned from columns 1 to {last + 1} at least, and the matrix has columns 0 to {last}, "
+                f"as if they were counted from 0: each may be taken for another one; {advice}"
+            )
+        elif columns[0] == 1 and found[0] and not found[-2]:
+            self._note_once(
+                f"the model has learned from columns from 0 on, and the matrix has columns 1 to {last}, as if they "
+                f"were counted from 1: each may be taken for another one; {advice}"
+            )
 
     def _note_once(self, note: str) -> None:
         if note and note not in self._noted:

@@ -78,6 +78,11 @@ class SparseTable(Table):
         self._start, self._column, self._value = self.rows = array_input.rows_of(rows)
         super().__init__(self._start)
 
+    def first_columns(self) -> Int64s:
+        """Return the columns with entries in the first rows, in rising order."""
+        entries = slice(0, min(PIECE, int(self._start[-1])))
+        return np.unique(self._column[entries][self._value[entries] != 0]).astype(np.int64)
+
     def check(self) -> None:
         for low, high in self.pieces():
             begin, end = self._start[low], self._start[high]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Sized
 from typing import Any
 
@@ -87,6 +88,7 @@ def _checked_frame(estimator: Any, X: Any, reset: bool, known: Schema | None) ->
 
     `known` are the columns by which cells are read: none if it was fitted on a matrix, None if it is new.
     """
+    X = _with_names(X)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     frame = Frame(X, known or Schema())
     if not frame.n:
@@ -96,6 +98,16 @@ def _checked_frame(estimator: Any, X: Any, reset: bool, known: Schema | None) ->
         return X
     matrix = Frame(X, Schema([Column(name, NUMBER) for name, _ in frame.columns])).matrix()
     return check_array(matrix, input_name="X")
+
+
+def _with_names(X: Any) -> Any:
+    """Return a DataFrame with names of columns that scikit-learn compares: text, or none if they are 0, 1, 2, ..."""
+    names = [*map(str, X.columns)] if hasattr(X, "iloc") else []
+    if all(map(operator.eq, names, getattr(X, "columns", ()))):
+        return X
+    if sorted(names) == sorted(map(str, range(len(names)))):
+        return X.iloc[:, np.argsort([int(name) for name in names])]
+    return X.set_axis(names, axis=1)
 
 
 def checked_labels(y: Any, name: str) -> AnyArray:
