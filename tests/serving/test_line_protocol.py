@@ -415,3 +415,11 @@ def test_rows_of_numbers_are_answered_as_those_of_a_file(tmp_path):
     refuses(xclass.Learner("means", dense="e"), "give that number to a new model, as in --dense e:4", {})
     with served(xclass.Learner("means", dense="e:4")) as running:
         assert running.ask(text, 50) == (tmp_path / "first").read_bytes()
+
+
+def test_a_line_of_which_interactions_make_many_features_is_refused():
+    a, b = (" ".join(f"{name}{i}" for i in range(600)) for name in "ab")
+    with xclass.Learner("oaa", classes=2, bits=10, quadratic="ab") as learner, served(learner) as running:
+        answers = running.ask(f"1 |a x |b y\n1 |a {a} |b {b}\n|a x |b y\n".encode()).splitlines()
+    assert answers[::2] == [b"1", b"1"]
+    assert b"more than the 262,144 that an example may have in a server" in answers[1]

@@ -26,6 +26,10 @@ class Preparation:
         # text in which the names of features could be found
         self.keep_names = False
 
+    def limit(self, features: int) -> None:
+        """Refuse examples of which n-grams or interactions make more features."""
+        self.features.most_features = self.crosser.most_features = features
+
     @property
     def notes(self) -> list[str]:
         """Return the warnings about the options; with `exact`, those of interactions are lines of VW instead."""

@@ -33,7 +33,7 @@ from ..options.relations import no_effect
 from ..options.search import Facts, Search, one_of
 from . import batch_ops
 from .batch import CROSSED_GROUP, PATH_GROUP, Batch, Pool
-from .namespaces import IdleArguments, check_features, decode, pieces
+from .namespaces import MOST_FEATURES, IdleArguments, check_features, decode, pieces
 
 WILDCARD = ord(":")
 MOST_GROUPS, MOST_CROSSED = 6, 60  # namespaces and mean number of features up to which `xclass tune` tries crosses
@@ -271,6 +271,8 @@ def as_arrays(interactions: list[bytes]) -> tuple[UInt8s, Int64s]:
 class Crosser:
     """Add the features of `interactions`, which may have wildcards, to batches of at most `piece` features."""
 
+    most_features = MOST_FEATURES
+
     def __init__(self, options: Options, piece: int = PIECE) -> None:
         self.notes: list[str] = []
         parsed = []
@@ -326,6 +328,11 @@ class Crosser:
             self._set_current(self.expanded(np.flatnonzero(self._seen).tolist()))
         return self._current
 
+    def check_features(self, counts: Float64s, line: Int64s) -> None:
+        """Refuse an example for which interactions make too many features, `counts` (float64[n])."""
+        advice = "use fewer or smaller interactions"
+        check_features(counts, line, "the interactions make", advice, self.most_features)
+
     def cross(self, batch: Batch) -> Iterator[Batch]:
         """Yield `batch` with generated features after the constant of each example, in pieces."""
         low = 0
@@ -356,7 +363,7 @@ class Crosser:
         if self.idle.waiting:
             crossed = {bytes(sorted(self._current[t])) for t in np.flatnonzero(crossing).tolist()}
             self.idle.waiting = {given: terms for given, terms in self.idle.waiting.items() if terms not in crossed}
-        check_features(counts, batch.line, "the interactions make", "use fewer or smaller interactions")
+        self.check_features(counts, batch.line)
         for low, high, features in pieces(counts + np.diff(batch.start), self._piece):
             rows = batch_ops.cut(batch, low, high)
             n = high - low

@@ -169,18 +169,18 @@ def pieces(counts: Float64s, most: int) -> Iterator[tuple[int, int, int]]:
         low = high
 
 
-def check_features(counts: Float64s, line: Int64s, source: str, advice: str) -> None:
-    """Refuse an example that would have more than MOST_FEATURES features or more than memory can hold.
+def check_features(counts: Float64s, line: Int64s, source: str, advice: str, most: int) -> None:
+    """Refuse an example that would have more than `most` features or more than memory can hold.
 
     `counts` and `line`, float64[n] and int64[n], are those of each example. `source` names the source of the features,
     with a verb, as "--ngram makes".
     """
     row = int(counts.argmax())
-    if counts[row] <= ORDINARY_FEATURES:
+    if counts[row] <= min(most, ORDINARY_FEATURES):
         return
     free = memory.available()
-    if counts[row] > MOST_FEATURES:
-        limit = f"the {MOST_FEATURES:,} that an example may have"
+    if counts[row] > most:
+        limit = f"the {most:,} that an example may have{' in a server' if most < MOST_FEATURES else ''}"
     elif free is not None and counts[row] > free // FEATURE_BYTES:
         limit = f"the {free // FEATURE_BYTES:,} that this machine has memory for"
     else:
@@ -289,6 +289,8 @@ class NamespaceTransformer:
     `patterns` has the patterns of the grams of each group, in order.
     """
 
+    most_features = MOST_FEATURES
+
     def __init__(self, options: Options, constant: bool, piece: int = PIECE) -> None:
         self.notes: list[str] = []
         self.constant = constant
@@ -382,7 +384,7 @@ class NamespaceTransformer:
             return
         counts = np.empty(batch.n, np.float64)
         count_features(batch, self.constant, self.dropped, self._first_pattern, self._last_offset, counts)
-        check_features(counts, batch.line, "--ngram makes", "use shorter grams or fewer skips")
+        check_features(counts, batch.line, "--ngram makes", "use shorter grams or fewer skips", self.most_features)
         for low, high, features in pieces(counts, self._piece):
             rows = batch_ops.cut(batch, low, high)
             out = batch_ops.with_features(rows, empty(rows.n, features, len(rows.group_name), batch.text))

@@ -29,6 +29,7 @@ from ..text.numbers import BAR, NEWLINE
 
 NO_BAR = "the line {}; a line is `label | features`, or `| features`"
 ERROR, BLANK = b"\x15error: ", b"\x1f"  # marks: what errors begin with, and a blank in a name
+MOST_FEATURES = 1 << 18  # that n-grams or interactions may make of an example, which others wait for
 MOST_LABEL_WORDS = 2  # of a line with a class: it and a weight
 PLACE = re.compile("^(batch)?:[0-9]+: ")  # of a line in a batch, which means nothing to the operator
 
@@ -78,6 +79,7 @@ class Answerer:
     def _prepare(self) -> None:
         """Make the parser and the formatter for the options of the learner."""
         core = self._core = self.learner.core
+        core.preparation.limit(MOST_FEATURES)
         self._wanted = None if self._listing is None else Wanted(listing_options=self._listing)
         listing = self._listing or core.config.listing_options
         if listing.probabilities and core.config.run.vw_exact:  # VW counts the losses of unlabelled lines, too

@@ -41,7 +41,6 @@ from ...binary import finite, gd
 from ...data import interactions
 from ...data.batch import PATH_GROUP, Batch
 from ...data.interactions import Crosser, as_arrays
-from ...data.namespaces import check_features
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
@@ -181,7 +180,7 @@ class RecallTree(Learner):
             counts, unused = np.empty(batch.n), np.zeros(max(256, len(self._crosses[1].terms)), np.uint8)
             terms, start, permuted, _ = self.crosses(batch, every=True)
             interactions.count_crossed(batch, terms, start, permuted, self.depth + 1, counts, unused, unused)
-            check_features(counts, batch.line, "the interactions make", "use fewer or smaller interactions")
+            self.crosser.check_features(counts, batch.line)
             longest += int(counts.max())
         return longest
 
