@@ -564,16 +564,38 @@ def test_closed_pipe_ends_quietly(place, saved):
     first = child.stdout.readline()
     child.stdout.close()
     messages = err.rest()
-    assert child.wait(SECONDS) == 0
+    assert child.wait(SECONDS) == (1 if saved else 0)
     assert first.endswith(b" " + b"t" * 200 + b"0\n")
     assert "Traceback" not in messages
     assert "Exception" not in messages
     assert "Broken" not in messages
     if saved:
+        assert "standard output: its reader has closed the pipe, so the run ended early" in messages
+        assert "is not complete: -f model" in messages and "model.interrupted; model was not written" in messages
         assert (place / "model.interrupted").exists()
         assert not (place / "model").exists()
     else:
         assert messages == ""
+
+
+def test_a_run_whose_messages_nobody_reads_goes_on(data, place):
+    child = start_process("train.vw", *OAA, "-f", "model", stdin=None)
+    child.stderr.close()
+    child.stdout.close()
+    assert child.wait(SECONDS) == 0 and (place / "model").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
+def test_a_full_disk_is_named_by_its_file(data, place):
+    learn("train.vw", *OAA, "-f", "model", "--quiet")
+    for option in ("-p", "-r", "--summary", "--curve", "--errors", "--per_class", "--readable_model"):
+        result = xclass("train.vw", "-t", "-i", "model", option, "/dev/full", "--quiet")
+        assert result.status == 1 and "/dev/full: " in result.err and "No space left on device" in result.err
+    with open("/dev/full", "wb") as full:
+        for args in (("--help",), ("train.vw", "-t", "-i", "model", "-a", "--quiet")):
+            child = start_process(*args, stdin=None, stdout=full)
+            assert child.stderr.read() == b"xclass: standard output: No space left on device\n"
+            assert child.wait(SECONDS) == 1
 
 
 @pytest.mark.sampled(2)

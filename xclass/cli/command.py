@@ -4,7 +4,8 @@ Every option is declared in the module that uses it (`options.declare`), so this
 is added. Importing those modules compiles no kernels, so `--help` is fast.
 
 The exit status is 0 after success, 1 for an error in the data or a model, 2 for an error in the command line, 70 for a
-defect of xclass itself, and 128 + n after signal n (130 after Ctrl-C). A closed output pipe is not an error.
+defect of xclass itself, and 128 + n after signal n (130 after Ctrl-C). A closed output pipe is an error only if files
+that a run writes are not complete then.
 """
 
 from __future__ import annotations
@@ -142,10 +143,11 @@ def status(argv: Sequence[str]) -> int:
     """Execute one command line and return its exit status; errors are reported on standard error."""
     try:
         code = run(argv)
-        sys.stdout.flush()
+        with contextlib.suppress(BrokenPipeError):  # the command has ended, whoever has read its output
+            terminal.standard_output()
         return code
     except BrokenPipeError:  # the reader of the output has closed it
-        _discard_output()
+        terminal.discard_output()
         return 0
     except KeyboardInterrupt as error:
         return 128 + getattr(error, "signal", signal.SIGINT)
@@ -173,21 +175,7 @@ def status(argv: Sequence[str]) -> int:
 def _report(code: int, *lines: str) -> int:
     """Write the lines of an error message, with characters that are not printable escaped, and return `code`."""
     first, *others = lines
-    try:
-        terminal.error_line(f" {first}", "xclass:", terminal.RED)
-        for line in others:
-            terminal.error_line(line)
-    except BrokenPipeError:
-        _discard_output()
+    terminal.error_line(f" {first}", "xclass:", terminal.RED)
+    for line in others:
+        terminal.error_line(line)
     return code
-
-
-def _discard_output() -> None:
-    """Send buffered output for a closed pipe to the null device, so that no error follows when the interpreter ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (BrokenPipeError, ValueError):
-            os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,10 +77,11 @@ def run(words: Sequence[str]) -> int:
         compared = [runs.read_predictions(path, labels) for path in paths]
         by_class = report.class_lines(compared, labels)
     comparisons = report.compare(compared, confidence)
-    for line in [*report.lines(compared, comparisons, confidence), *by_class]:
-        terminal.line(line)
     if options.json is not None:
         record = report.record(compared, comparisons, options.alpha, options.tolerance)
         text = json.dumps(summary.finite(record), indent=1, allow_nan=False)
         output_file.replace(options.json, DESCRIPTION, [text.encode(), b"\n"])
+    with contextlib.suppress(BrokenPipeError):  # the exit status tells the rest
+        for line in [*report.lines(compared, comparisons, confidence), *by_class]:
+            terminal.line(line)
     return WORSE if any(report.is_worse(one, options.alpha, options.tolerance) for one in comparisons) else 0

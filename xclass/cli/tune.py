@@ -39,11 +39,15 @@ def run(words: Sequence[str]) -> int | list[str]:
     if options.final_regressor is not None:
         model_file.check_writable(options.final_regressor)
     found = Search(request).run()
-    for line in [] if options.quiet else ["", *found.lines, ""]:
-        terminal.line(line)
+    lines = [] if options.quiet else ["", *found.lines, ""]
     if found.words:
-        terminal.line(shlex.join([*found.words, "-f", options.final_regressor or "model.bin"]))
+        lines.append(shlex.join([*found.words, "-f", options.final_regressor or "model.bin"]))
+    try:
+        for line in lines:
+            terminal.line(line)
         terminal.standard_output()  # the run that follows writes to it
+    except BrokenPipeError:
+        terminal.discard_output()
     if found.signal:
         Console(options.quiet).info(found.note)
         return 128 + found.signal

@@ -80,6 +80,10 @@ class Config(Generic[Record]):
         """Return the value of every option by field name, without those of reductions that were not chosen."""
         return {name: getattr(self._groups[group], name) for name, group, _ in self._all_options()}
 
+    def declared(self) -> dict[str, Option]:
+        """Return the declaration of every option by field name, without those of reductions that were not chosen."""
+        return {name: option for name, _, option in self._all_options()}
+
     def stored(self) -> dict[str, object]:
         """Return the options for a model file: the JSON value of every option marked `stored`, by field name."""
         stored = {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -462,9 +462,13 @@ class Run:
             return 128 + self.signals.late
         saved_message = self.saver.save_interrupted()
         if isinstance(error, BrokenPipeError):
-            if saved_message and o.final_regressor is not None:
-                self.console.line(f"xclass: the reader of the predictions has closed the pipe; {saved_message}")
-            raise error
+            incomplete = self._outputs()
+            if not incomplete:
+                raise error
+            error = DataError(
+                "standard output: its reader has closed the pipe, so the run ended early, and what these options write "
+                f"is not complete: {', '.join(incomplete)}"
+            )
         if isinstance(error, XclassError):
             raise type(error)(*error.args, *([f"xclass: {saved_message}"] if saved_message else [])) from error
         if error is not None:
@@ -476,6 +480,17 @@ class Run:
         if write_error is not None:
             raise write_error
         return 128 + stopped
+
+    def _outputs(self) -> list[str]:
+        """Return the options that name files that this run writes, apart from standard output."""
+        values: Mapping[str, Any] = self.config.values()
+        written = {
+            name: option for name, option in self.config.declared().items() if option.writes and not option.reads
+        }
+        return [
+            f"{min(option.flags, key=len)} {values[name]}" for name, option in written.items()
+            if isinstance(values[name], str) and output_file.open_file(values[name]) != 1
+        ]  # fmt: skip
 
     def _save(self) -> None:
         """Save the model, and write the same model as text if requested."""

@@ -89,7 +89,8 @@ class Output:
         if self._unfinished is not None:
             self._unfinished.close()
         elif self._is_ours:
-            self.file.close()
+            with contextlib.suppress(OSError):  # errors in writing were reported before
+                self.file.close()
 
 
 @contextlib.contextmanager

@@ -8,10 +8,11 @@ Texts for people (`line`, `error_line`, `page`) are escaped wherever they go. Pr
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Protocol, TextIO
 
 from .printable import printable
@@ -21,29 +22,48 @@ BOLD, RED, YELLOW = "1", "1;31", "33"  # ANSI codes
 
 def line(text: str = "") -> None:
     """Write one line to standard output; characters that are not printable are escaped."""
-    _write(printable(text), sys.stdout)
+    with naming_output():
+        _write(printable(text), sys.stdout)
 
 
 def error_line(text: str, mark: str = "", style: str = "") -> None:
     """Write one line to standard error at once; characters that are not printable are escaped.
 
-    `mark` is text of xclass before it, which gets the style BOLD, RED or YELLOW.
+    `mark` is text of xclass before it, which gets the style BOLD, RED or YELLOW. If the line cannot be written, further
+    ones are discarded.
     """
-    _write(_styled(mark, style, sys.stderr) + printable(text), sys.stderr)
-    sys.stderr.flush()
+    try:
+        _write(_styled(mark, style, sys.stderr) + printable(text), sys.stderr)
+        sys.stderr.flush()
+    except OSError:  # what is done goes on, and its files are written
+        _discard(sys.stderr)
 
 
 def page(text: str) -> None:
     """Write lines of xclass itself, such as a help text, to standard output, headings in bold."""
-    for one in text.rstrip().splitlines():
-        is_heading = one.endswith(":") and one[:1].strip()
-        _write(_styled(one, BOLD, sys.stdout) if is_heading else one, sys.stdout)
+    with naming_output():
+        for one in text.rstrip().splitlines():
+            is_heading = one.endswith(":") and one[:1].strip()
+            _write(_styled(one, BOLD, sys.stdout) if is_heading else one, sys.stdout)
 
 
 def _write(text: str, file: TextIO) -> None:
     """Write a line; characters that the encoding of the stream lacks are escaped."""
     encoding = getattr(file, "encoding", None) or "utf-8"
     file.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def discard_output() -> None:
+    """Send what standard output holds, and all that follows, to the null device."""
+    _discard(sys.stdout)
+
+
+def _discard(file: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError, ValueError):  # closed, or without a descriptor
+        os.dup2(nowhere, file.fileno())
+        file.flush()
+    os.close(nowhere)
 
 
 def _styled(text: str, style: str, file: TextIO) -> str:
@@ -104,8 +124,20 @@ class TerminalOutput:
 
 def standard_output() -> BinaryIO:
     """Return standard output for bytes, for `output_of`, after writing what it holds."""
-    sys.stdout.flush()
+    with naming_output():
+        sys.stdout.flush()
     return sys.stdout.buffer
+
+
+@contextlib.contextmanager
+def naming_output() -> Iterator[None]:
+    """Name standard output in the OSErrors that are raised in the `with` block."""
+    try:
+        yield
+    except OSError as error:
+        discard_output()
+        error.filename = error.filename or "standard output"
+        raise
 
 
 def output_of(file: BinaryIO) -> Output:

@@ -134,10 +134,11 @@ class WeightInspector(Inspector):
         if not self._config.inspect.audit:
             return
         out = terminal.output_of(terminal.standard_output())
-        for lookup in self._example_lookups:
-            for line in self._audit_lines(task, lookup):
-                out.write(line + b"\n")
-        out.flush()
+        with terminal.naming_output():
+            for lookup in self._example_lookups:
+                for line in self._audit_lines(task, lookup):
+                    out.write(line + b"\n")
+            out.flush()
 
     def _audit_lines(self, task: BatchTask, lookup: WeightLookup) -> Iterator[bytes]:
         """Yield the two audit lines of one regressor of an example: its prediction, and its features and weights."""
