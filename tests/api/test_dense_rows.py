@@ -238,3 +238,34 @@ def test_an_estimator_passes_on_rows_and_named_columns(taken):
     model = sklearn.XClassifier("oaa", bits=8, options={"dense": ["a", "c"]}).fit(frame, LABELS)
     assert model.learner_.core.schema.record()["columns"] == {"a": "dense", "b": "number", "c": "dense"}
     assert model.learner_.core.schema.width == 2 and len(model.predict(frame)) == len(ROWS)
+
+
+def dense_files(folder) -> None:
+    draw = np.random.default_rng(0)
+    for name, n in (("a", 90), ("b", 30)):
+        label = draw.integers(1, 4, n)
+        rows = np.eye(3)[label - 1] @ np.ones((3, 8)) * label[:, None] + draw.normal(0, 0.1, (n, 8))
+        words = [" ".join(f"{k}:{value:.4f}" for k, value in enumerate(row)) for row in rows]
+        for space in ("f", "g"):
+            lines = [f"{y} |{space} {one}" for y, one in zip(label, words, strict=True)]
+            (folder / f"{name}{space}.vw").write_text("\n".join(lines))
+        (folder / f"{name}w.vw").write_text(
+            "\n".join(f"{y} |f {one} |w x" for y, one in zip(label, words, strict=True))
+        )
+
+
+@pytest.mark.parametrize("reduction", [[], ["--means"]])
+def test_rows_that_are_not_recognised_are_noted(tmp_path, reduction):
+    dense_files(tmp_path)
+    learned = command("-d", "af.vw", "--dense", "f", "-f", "m", *reduction, cwd=tmp_path)
+    assert not learned.status and "warning" not in learned.err
+    assert "warning" not in command("-t", "-i", "m", "-d", "bf.vw", cwd=tmp_path).err
+    wrong = command("-t", "-i", "m", "-d", "bg.vw", cwd=tmp_path).err
+    assert wrong.count("warning") == 1 and "it has learned from rows of 8 numbers" in wrong
+    for name in ("zz", "zz:8"):
+        failed = command("-d", "af.vw", "--dense", name, *reduction, cwd=tmp_path)
+        assert failed.status and "none of the first 90 examples has this namespace or key" in failed.err
+    both = command("-d", "aw.vw", "--dense", "f", *reduction, cwd=tmp_path).err
+    assert ("besides rows of numbers, which --means leaves out" in both) == bool(reduction)
+    continued = command("-i", "m", "-d", "aw.vw", "-f", "m2", cwd=tmp_path)
+    assert not continued.status

@@ -19,6 +19,7 @@ import time
 import zlib
 from unittest import mock
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette", reason="starlette, of the extra serve, is not installed: there is no HTTP")
@@ -35,7 +36,7 @@ import xclass
 from xclass.api import model_contents
 from xclass.serving.http import app, bodies, description, desk, door, examples, guard, metrics, site
 from xclass.serving.service import Service
-from xclass.system import steps
+from xclass.system import bounded_json, steps
 
 LINES = ["spam | offer free money", "work | meeting room", "home | dinner tonight"] * 5
 JSON = {"Content-Type": "application/json"}
@@ -1231,3 +1232,29 @@ def test_the_token_is_read_without_blanks(tmp_path):
     path.write_text(f" {TOKEN}\n")
     os.chmod(path, 0o600)
     assert site.read_token(str(path)) == TOKEN
+
+
+def test_rows_of_numbers_are_dense_rows():
+    X = np.random.default_rng(0).normal(size=(200, 6)).round(3)
+    y = (X[:, 0] > 0) + 1
+
+    def question(operation, **fields):
+        return bodies.read(operation, json.dumps(fields).encode(), 1000)
+
+    with xclass.Learner() as learner:
+        learner.learn_many(X, y)
+        wanted = learner.predict_many(X[:4]).tolist()
+        asked = [{"rows": X[:3].tolist(), "k": 2}, {"lines": ["| a"]}, {"rows": [[1, 2]]}, {"rows": X[3:4].tolist()}]
+        rows, line, narrow, row = examples.answers(learner, [question("predict", **one) for one in asked])
+        assert [one["prediction"] for answer in (rows, row) for one in answer["predictions"]] == wanted
+        assert len(rows["predictions"][0]["top"]) == 2 and "warnings" not in rows
+        assert "learned from rows of 6 numbers" in line["warnings"][0] and "rows of 2 columns" in str(narrow)
+        learning = examples.Learning(question("learn", rows=X[:3].tolist(), labels=[1, 2, 1]))
+        assert learning.step(learner, 100)["learned"] == 3 and learner.examples == 203
+        explained = examples.Explainer(question("explain", rows=X[:1].tolist()))
+        while (answer := explained.step(learner)) is None:
+            pass
+        assert len(answer["explanations"]) == 1
+    for wrong in ({"rows": []}, {"rows": [[]]}, {"rows": [["1"]]}, {"rows": [1]}, {"rows": [[1]], "labels": []}):
+        with pytest.raises(bounded_json.Malformed):
+            question("learn", **wrong)

@@ -323,7 +323,9 @@ class JsonLines(OtherFormat):
                 if abs(number) > schema.EXACT and isinstance(value, int) and (note := self.columns.rounded(key, value)):
                     notes.append(f"{place}: {note}")
             elif not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
-                raise MalformedError(malformed.ENTRY, (key,), value)
+                row = isinstance(value, list) and value and all(map(is_value, value))
+                wanted = f"{VALUE}, or --dense KEY" if row else ""
+                raise MalformedError(malformed.ENTRY, (key,), value, column=wanted)
             elif kind == schema.TEXT:
                 yield encoded(key), encoded(written(value)), math.nan, None
             elif cell := category(written(value)):

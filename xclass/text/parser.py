@@ -193,6 +193,7 @@ class Parser:
         self.dense, self.given_width = options.dense_namespace()
         self.width = self.given_width
         self._has_rows = bool(self.width)
+        self._expects_rows = bool(self.dense)  # until the first examples show whether they have them
         treatment = malformed.TREATMENTS.index(options.on_bad_line)
         any_class = highest is None or treatment == malformed.VW
         low, high = (0, label_words.UNLABELLED) if highest is None else (lowest or 0, highest)
@@ -278,6 +279,14 @@ class Parser:
             self._has_rows = bool(batch.dense.any()) or self._width_in(scan.batch.text[: scan.used]) > 0
             batch = batch if self._has_rows else batch._replace(dense=NO_DENSE)
             self._has_features |= self._has_rows
+        if n and self._expects_rows:
+            self._expects_rows = False
+            if self.learning and not batch.dense.any() and not self._width_in(scan.batch.text[: scan.used]):
+                shown = self.dense.decode("utf-8", "replace")
+                raise DataError(
+                    f"{name}: --dense {shown!r}: none of the first {n} examples has this namespace or key; name the "
+                    "one that has the numbers, or leave the option out"
+                )
         self._has_features = self._has_features or z > (n if self.rules.constant else 0) or bool(batch.dense.any())
         self.featureless = not self._has_features and (self.featureless or n > 0)
         if scan.lines > n and not self.left_out:

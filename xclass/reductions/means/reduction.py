@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int32s, Int64s
+from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ...binary import finite, gd
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import UsageError
@@ -96,6 +96,7 @@ class Means(Learner):
         self.capacity = min(max(spec.options.means or 0, LANES), FEW_CLASSES)
         self.predict_only = spec.binary.predict_only_model
         self.classes: ClassMeans | None = None
+        self._features_noted = False
         self.seen = _seen(np.empty(0, np.int64), self.capacity)
         self.want(spec.wanted)
         self.stages = [self._learn_batch]
@@ -113,6 +114,10 @@ class Means(Learner):
         return (
             max(1, probabilities.MOST_PAIRS // (self.classes_seen + 1)) if self.listing_options.probabilities else None
         )
+
+    def find(self, feature: UInt32s) -> Bools:
+        """Return bool[z], all False, because nothing is learned but dense rows."""
+        return np.zeros(len(feature), bool)
 
     def survey(self, task: BatchTask, vw_exact: bool) -> None:
         super().survey(task, vw_exact)
@@ -139,6 +144,11 @@ class Means(Learner):
         return {"rows": pass_rows}
 
     def _learn_batch(self, task: BatchTask) -> None:
+        if task.learn and len(task.batch.index) > task.batch.n and not self._features_noted:
+            self._features_noted = True
+            task.notes.append(
+                "the examples have features besides rows of numbers, which --means leaves out; --multiclass learns both"
+            )
         self.finish(task, self.rank(task))
 
     def rank(self, task: BatchTask, missing: Bools | None = None) -> Ranked:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Float64s
+from ...array_types import Bools, Float64s, UInt32s
 from ...data.batch import HIGHEST_LABEL
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
@@ -64,6 +64,9 @@ class MulticlassWithRows(Multiclass):
     def highest_seen(self) -> int:
         return max(super().highest_seen, self.means.highest_seen)
 
+    def find(self, feature: UInt32s) -> Bools | None:
+        return super().find(feature) if self.has_features else self.means.find(feature)
+
     def survey(self, task: BatchTask, vw_exact: bool) -> None:
         super().survey(task, vw_exact)
         self.means.skip_large_rows(task)
@@ -79,10 +82,11 @@ class MulticlassWithRows(Multiclass):
         elif task.learn and first < batch.n:
             self.has_features = True
             plan = plan._replace(learns=plan.learns & (np.arange(batch.n) >= first))
-        if not task.learn and first < batch.n and self.means.classes is not None and not batch.dense.any():
+        if task.learn and first < batch.n and self.means.classes is not None and not batch.dense.any():
             task.notes.append(
-                "the examples have features, but the model has learned from rows of numbers alone, and these are "
-                f"missing; give rows of {self.means.classes.d} numbers"
+                f"the model has learned from rows of {self.means.classes.d} numbers alone, and the examples have "
+                "features and no such rows: both are learned now, each from its own examples; give rows and features "
+                "together if they describe the same examples"
             )
         return plan._replace(rows_alone=bool(batch.columns) and not self.has_features)
 

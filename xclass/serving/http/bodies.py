@@ -3,9 +3,11 @@
     predict   {"lines": ["| kettle leaf"], "k": 5}
     predict   {"examples": [{"features": {"kettle": 1, "leaf": 0.5}}], "k": 5}
     predict   {"texts": ["a kettle and a leaf"]}
+    predict   {"rows": [[0.25, -1.5, 3]]}
     learn     {"lines": ["tea | kettle leaf"]}
     learn     {"examples": [{"features": {"kettle": 1}, "label": "tea", "weight": 2}]}
     learn     {"texts": ["a kettle and a leaf"], "labels": ["tea"]}
+    learn     {"rows": [[0.25, -1.5, 3]], "labels": ["tea"]}
     explain   as predict, and "shares": the most shares of a class
     save      {}
 
@@ -122,6 +124,7 @@ def _shape(optional: dict[str, Kind], labels: bool, most: int) -> Kind:
             "lines": Record({"lines": List(Line(), 1, most)}, optional),
             "examples": Record({"examples": List(Record(features, of_label), 1, most)}, optional),
             "texts": Record({"texts": List(Text(), 1, most), **of_texts}, {**weights, **optional}),
+            "rows": Record({"rows": List(List(NUMBER, 1), 1, most), **of_texts}, {**weights, **optional}),
         }
     )
 
@@ -173,7 +176,7 @@ def read(operation: str, body: bytes, longest_line: int) -> Question | None:
     given = bounded_json.parse(body.removeprefix(codecs.BOM_UTF8), SHAPES[operation], MOST_VALUES)
     if operation == "save":
         return None
-    (kind,) = (kind for kind in ("lines", "examples", "texts") if kind in given)
+    (kind,) = (kind for kind in ("lines", "examples", "texts", "rows") if kind in given)
     examples: Any = given[kind]
     k, shares = int(given["k"]) if "k" in given else None, int(given.get("shares", 20))
     if len(examples) * (k or 0) > MOST_LISTED:
@@ -182,7 +185,7 @@ def read(operation: str, body: bytes, longest_line: int) -> Question | None:
         labels = [one.get("label") for one in examples] if operation == "learn" else None
         weights = [one.get("weight", 1.0) for one in examples] if operation == "learn" else None
         return Question([one["features"] for one in examples], labels, weights, k, shares)
-    for i, text in enumerate(examples):
+    for i, text in enumerate(() if kind == "rows" else examples):
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
         if size > longest_line:
             raise Malformed(f"{kind}[{i}] has {size} bytes; allowed are {longest_line}")
@@ -191,5 +194,5 @@ def read(operation: str, body: bytes, longest_line: int) -> Question | None:
     labels, weights = given.get("labels"), given.get("weights")
     for name, values in (("labels", labels), ("weights", weights)):
         if values is not None and len(values) != len(examples):
-            raise Malformed(f"{name} has {len(values)} values and texts {len(examples)}; give one for each text")
-    return Question(Documents(examples), labels, weights, k, shares)
+            raise Malformed(f"{name} has {len(values)} values and {kind} {len(examples)}; give one for each")
+    return Question(examples if kind == "rows" else Documents(examples), labels, weights, k, shares)

@@ -43,7 +43,7 @@ class Question(NamedTuple):
 
     Attributes
     ----------
-    examples : what `Learner.learn_many` takes as X: lines of VW text, dictionaries, or Documents
+    examples : what `Learner.learn_many` takes as X: lines of VW text, dictionaries, rows of numbers, or Documents
     labels : their labels, None if lines have them or nothing is learned
     weights : their weights, None for 1
     k : number of classes to list or to explain, None for the prediction alone
@@ -95,6 +95,8 @@ def size_of(example: Any) -> int:
     """Return how much work an example is, compared with one of few features, by its bytes and values."""
     if isinstance(example, str):
         return 1 + len(example) // BYTES_OF_WORK
+    if isinstance(example, list):
+        return 1 + len(example) // VALUES_OF_WORK
     values = example.values()
     return 1 + sum(size_of(one) if isinstance(one, (str, dict)) else 1 for one in values) // VALUES_OF_WORK
 
