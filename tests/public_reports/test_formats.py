@@ -237,3 +237,27 @@ def test_text_that_is_not_utf8_is_warned_of_once(tmp_path, text, place):
 def test_labels_that_are_text_in_json_are_told(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"label": 1.0, "text": "x"}\n{"label": "1", "text": "x"}\n{"label": "x"}\n')
     assert "labels are names, because '1' is text, not a number" in learn("a.jsonl", cwd=tmp_path).err
+
+
+def test_rows_between_two_stray_quotes_are_told_and_quoted_texts_of_many_lines_are_not(tmp_path):
+    rows = [f"{'abcd'[i % 4]},w{i % 4} x{i % 6}" for i in range(400)]
+    rows[100], rows[200] = 'a,"w0 six inch', 'a,w0 five"'
+    (tmp_path / "a.csv").write_text("label,text\n" + "\n".join(rows) + "\n")
+    letter = "Dear all,\n" + "we meet at ten\nin the small room\n" * 10
+    (tmp_path / "b.csv").write_text("label,text\n" + f'a,"{letter}"\nb,"{letter}"\n' * 20)
+    said = learn("-d", "a.csv", "-f", "a", cwd=tmp_path).err
+    assert "a.csv:102: a cell in quotes covers 101 lines, most of which look like rows" in said
+    assert "number of examples = 400" in learn("-d", "a.csv", "--quoting", "none", "-f", "a", cwd=tmp_path).err
+    assert "warning" not in learn("-d", "b.csv", "-f", "b", cwd=tmp_path).err
+
+
+def test_a_bar_is_a_delimiter_of_csv_and_a_table_without_features_is_refused(tmp_path):
+    rows = [f"{'abcd'[i % 4]}|w{i % 4} x{i % 6}" for i in range(100)]
+    (tmp_path / "a.csv").write_text("label|text\n" + "\n".join(rows) + "\n")
+    (tmp_path / "b.csv").write_text("label:text\n" + "\n".join(rows).replace("|", ":") + "\n")
+    assert "--format csv" in xclass("-d", "a.csv", "-f", "a", cwd=tmp_path).err
+    assert "Delimiter: bar; label: 'label'" in learn("-d", "a.csv", "--format", "csv", "-f", "a", cwd=tmp_path).err
+    refused = xclass("-d", "b.csv", "-f", "b", cwd=tmp_path)
+    assert refused.status == 1 and "b.csv:1:1: the only column of the header is 'label:text'" in refused.err
+    (tmp_path / "c.csv").write_text("sep=:\n" + (tmp_path / "b.csv").read_text())
+    assert "Delimiter: ':'; label: 'label'" in learn("-d", "c.csv", "-f", "c", cwd=tmp_path).err

@@ -127,7 +127,10 @@ def checked_labels(y: Any, name: str) -> AnyArray:
     missing = [i for i, label in enumerate(y.tolist()) if is_missing(label)] if of_objects else []
     if missing:
         shown = f"{name}[{missing[0]}] is {short_repr(y[missing[0]])}"
-        raise ValueError(f"Input {name} contains missing values: {shown}; leave such examples out")
+        raise ValueError(
+            f"Input {name} contains missing values: {shown}; leave such examples out, or read the file by "
+            "keep_default_na=False if a class is called NA, None or null"
+        )
     assert_all_finite(y, input_name=name)
     check_array(y, ensure_2d=False, dtype=None)  # refuses complex numbers
     others = [i for i, label in enumerate(y.tolist()) if not isinstance(label, str)] if of_objects else []

@@ -3,8 +3,8 @@
 A numeric column is a feature of the default namespace, named as the column. A text column is a namespace, named as the
 column, and its words are features with the value 1. An empty cell is a missing feature. One column holds the label.
 
-The delimiter is the one of comma, tab and semicolon that occurs most often in the header. A column is numeric if the
-rows at the beginning of the first file (TYPED_BYTES) have only numbers in it, and at least one.
+The delimiter is the one of comma, tab, semicolon and bar that occurs most often in the header. A column is numeric if
+the rows at the beginning of the first file (TYPED_BYTES) have only numbers in it, and at least one.
 
 Source    RFC 4180; quotes are treated as by Python's module `csv` with `strict=True`.
 Cost      About 10 ns per byte, on one thread.
@@ -38,12 +38,13 @@ from .columns import Columns
 from .csv_rows import NO_QUOTE, QUOTE, QUOTED, START
 
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
-DELIMITERS = b",\t;"
+DELIMITERS = b",\t;|"
 MARK = b"\xef\xbb\xbf"
 NOT_WHOLE = np.isin(np.arange(256), list(b".eE"))  # whether a number with this byte is not written as a whole one
 NUMBERED = re.compile(r"[0-9]{1,9}")  # the number of a column
 SEPARATOR = re.compile(rb"sep=([^\w\"\r\n\x80-\xff])")  # first line in which Excel and others name the delimiter
-DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}
+DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"|": "bar", b"": "none"}
+MANY_LINES = 10  # of a row, which may be rows between two quotes that are no quoting
 
 
 def delimiter_of(header: bytes, quoted: bool = True) -> bytes:
@@ -89,6 +90,7 @@ class CsvTable(OtherFormat):
         self.columns = Columns(options, schema)
         self.schema = schema
         self.delimiter = b""
+        self.quotes_noted = False  # whether a note says that rows may be between quotes
         self.label_name: str | None = None
         self.layout = Layout(0, -1, [], [], [])
         self.first_layout: Layout | None = None  # that of the first file, in which the text of batches is
@@ -270,6 +272,12 @@ class CsvTable(OtherFormat):
         features = self.columns.features(
             [name for name in header if name and not UNNAMED.fullmatch(name)], self.label_name
         )
+        if not features and self.label_name is not None and len(header) == 1:
+            raise DataError(
+                f"{file}:{self._top}:1: the only column of the header is {listed(header)}, so examples would have no "
+                "features; cells are separated by a comma, tab, semicolon or bar, or by what a first line such as "
+                "sep=: names"
+            )
         kinds = {
             name: TEXT if other[k] or not seen[k] else CATEGORY if identifier[k] else NUMBER
             for k, name in enumerate(header)
@@ -366,6 +374,7 @@ class CsvScanner(records.RecordScanner):
             content += self._add_categories(content, *cells)
         items = self._items(rows, buffer, content, block, examples, *cells)
         good = np.cumsum(rows.problem == 0) - 1
+        self._note_quotes(rows, block)
 
         def column_of_label(i: int) -> int:
             return _place_of_cell(block, rows, i, int(rows.cell_begin[good[i], table.layout.label]))[1]
@@ -401,6 +410,20 @@ class CsvScanner(records.RecordScanner):
             about = f"{rows.found[i]} cells, and the header {self._table.layout.width}".encode()
             examples.problems[i] = records.Problem(int(rows.problem[i]), *place, seen, True, about)
         return examples
+
+    def _note_quotes(self, rows: csv_rows.Rows, block: bytes) -> None:
+        """Add a note, once, if most lines of a quoted cell look like rows."""
+        commas = self._table.layout.width - 1
+        for i in np.flatnonzero(np.diff(rows.line) > MANY_LINES).tolist() if commas else ():
+            inner = block[rows.begin[i] : rows.end[i]].split(b"\n")[1:-1]
+            alike = sum(line.count(self._table.delimiter) == commas for line in inner)
+            if len(inner) >= MANY_LINES and 10 * alike >= 9 * len(inner) and not self._table.quotes_noted:
+                self._table.quotes_noted = True
+                self._parser.notes.append(
+                    f"{self._table.file}:{self._parser.lines + int(rows.line[i])}: a cell in quotes covers "
+                    f"{len(inner) + 2} lines, most of which look like rows; if quotes are ordinary characters of the "
+                    "file, give --quoting none"
+                )
 
     def _add_categories(self, content: bytes, begin: Int64s, end: Int64s) -> bytes:
         """Set the ranges of cells of categories to those of their names; return the names, which follow `content`."""
