@@ -30,6 +30,7 @@ from ..text.text_format import TextFormat, advice
 from . import arrays, configuration, labels
 from .configuration import Config, LearnerUse
 from .example_notes import ExampleNotes
+from .label_check import LabelCheck
 from .model_contents import Contents
 from .preparation import Preparation
 from .progress import VW, Progress
@@ -102,6 +103,8 @@ class LearnerCore:
         self.namespace_of_words: Callable[[Finds], str | None] = lambda finds: None
         self.notes: list[str] = [*config.notes]
         self._source: Source | None = None
+        learns_names = config.reduction.labels != "simple" and not spec.vw_exact and spec.part is None
+        self._label_check = LabelCheck(self.names.names, not config.reduction.learns_at_end) if learns_names else None
         self._rows_noted = False  # whether a note says that the reduction learns badly from rows
         self._pending: list[BatchTask] = []  # given to `learn` before the reduction had seen enough examples
         if contents is not None:  # check the sizes of the arrays before memory of these sizes is allocated
@@ -202,7 +205,7 @@ class LearnerCore:
         new = LearnerCore(config, self._use, contents)
         new.schema.replace(self.schema)
         new.schema.classes = NUMBER
-        new.notes += self.notes
+        new.notes[:] = self.notes
         self.close()
         return new
 
@@ -240,6 +243,8 @@ class LearnerCore:
             self.check_learns()
         if batch.columns or self.schema.width:
             batch = self._with_block(batch, learn)
+        if learn and self._label_check is not None:
+            self.notes += self._label_check.see(batch)
         file = "" if self._source is None else self._source.name
         tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock, file)
         lists_names = self.config.reduction.labels == "multilabel" and self.names.class_list is not None

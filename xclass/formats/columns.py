@@ -8,19 +8,38 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from ..data.feature_names import encoded
 from ..data.schema import CATEGORY, KINDS, NUMBER, TEXT, Schema, left_out, listed, rounded
 from ..errors import UsageError
+from ..system.printable import short_repr
 from ..text import reader
+from .records import one_line
 
 FORMATS = {  # formats for which the options of columns have a meaning
-    "label_column": ("csv", "jsonl"), "columns": ("csv", "jsonl"), "ignore_column": ("csv", "jsonl"),
+    "label_column": ("csv", "jsonl"), "label_columns": ("csv", "jsonl"), "label_separator": ("csv", "jsonl"),
+    "columns": ("csv", "jsonl"), "ignore_column": ("csv", "jsonl"),
     "column_kind": ("csv", "jsonl"), "header": ("csv",), "quoting": ("csv",),
     "label_file": ("npy",),
 }  # fmt: skip
+ONE, ZERO = (b"1", b"1.0", b"true"), (b"0", b"0.0", b"false", b"")  # cells of --label_columns
+# a list as Python writes it into a cell: texts or, between brackets, numbers, with commas or as NumPy with blanks
+TEXT_ITEM = rb"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+NUMBER_ITEM = rb"[0-9]+(?![0-9.])"
+BETWEEN = rb"(?:\s*,\s*|\s+)"
+WRITTEN_LIST = re.compile(
+    rb"\[\s*(?:(?:%b|%b)(?:%b(?:%b|%b))*\s*)?\]|\(\s*(?:%b)(?:%b(?:%b))*\s*,?\s*\)"
+    % (TEXT_ITEM, NUMBER_ITEM, BETWEEN, TEXT_ITEM, NUMBER_ITEM, TEXT_ITEM, BETWEEN, TEXT_ITEM),
+    re.DOTALL,
+)
+ITEM = re.compile(rb"%b|%b" % (TEXT_ITEM, NUMBER_ITEM), re.DOTALL)
+USUAL_NAMES = ("labels", "class", "category", "target", "y", "intent", "tag", "tags", "topic")  # of columns of labels
+FEWEST_ROWS, SHARE_OF_OWN = 5, 0.95  # rows, and the share of them with a label of its own, that are warned of
+FEWEST_WITHOUT, WORDS_OF_TEXT = 20, 4  # the same where no other column can hold labels, and words of a label then
 
 
 class Columns:
@@ -33,12 +52,19 @@ class Columns:
         self.schema = schema
         self.header = names("--header", options.header)
         self.label = options.label_column
+        self.labels = names("--label_columns", options.label_columns)
+        self.separator = (options.label_separator or "").encode()
+        if self.labels and (self.label is not None or self.separator):
+            other = "label_separator" if self.separator else "label_column"
+            raise UsageError(f"--label_columns: each of them is a label, so --{other} has no effect; leave it out")
+        if self.separator.strip(b" ") and (b"\n" in self.separator or self.separator.isalnum()):
+            raise UsageError(f"--label_separator {options.label_separator!r}: give punctuation or a blank, such as ';'")
         self._only = names("--columns", options.columns)
         self._ignored = names("--ignore_column", options.ignore_column)
         self._kinds = kinds(options.column_kind)
         self.detected: set[str] = set()  # have numbers in the first rows; `rounded` has not named them
-        self.named = bool(self._only or self._ignored or self._kinds)  # so that a header is expected
-        for name in (*self._kinds, *self._only):
+        self.named = bool(self._only or self._ignored or self._kinds or self.labels)  # so that a header is expected
+        for name in (*self._kinds, *self._only, *self.labels):
             if name in self._ignored:
                 raise UsageError(f"--ignore_column {name!r}: another option says how it is read; leave one of them out")
 
@@ -49,12 +75,17 @@ class Columns:
         """
         of_table, learned = set(known), self.schema.columns
         for option, given in (
+            ("label_columns", self.labels),
             ("columns", self._only),
             ("column_kind", [*self._kinds]),
             ("ignore_column", self._ignored),
         ):
             for name in given:
-                if name == label and option != "ignore_column":
+                if option == "columns" and name in self.labels:
+                    raise UsageError(
+                        f"--columns {name!r}: --label_columns says that it is a label; leave one of them out"
+                    )
+                if name == label and option not in ("ignore_column", "label_columns"):
                     raise UsageError(
                         f"--{option} {name!r}: this is the column of the label and no feature; leave it out"
                     )
@@ -62,7 +93,7 @@ class Columns:
                     raise UsageError(
                         f"--{option} {name!r}: {table} has no such column; its columns are {listed(known)}"
                     )
-                if learned and (name in learned) != (option != "ignore_column"):
+                if learned and (name in learned) != (option not in ("ignore_column", "label_columns")):
                     how = "from" if name in learned else "without"
                     raise UsageError(
                         f"--{option} {name!r}: the model has learned {how} this column; leave the option out"
@@ -77,7 +108,7 @@ class Columns:
                 raise UsageError(f"--columns lacks {name!r}, from which the model has learned; leave the option out")
 
     def features(self, known: Sequence[str], label: str | None) -> list[str]:
-        left_out, only = {label, *self._ignored}, set(self._only or known)
+        left_out, only = {label, *self.labels, *self._ignored}, set(self._only or known)
         return [name for name in known if name not in left_out and name in only]
 
     def adopt(
@@ -92,6 +123,36 @@ class Columns:
         first = {name: first[name] for name, kind in found.items() if kind != NUMBER and name not in self._kinds}
         return self.schema.adopt(columns, label, file, first)
 
+    def doubt(self, header: Sequence[str], label: int, rows: int, cells: Sequence[set[bytes]]) -> str:
+        """Return a warning about the first column as that of the label if nearly every row has its own, or nothing.
+
+        `cells` are the different cells of each column in so many rows, without missing ones.
+        """
+        own = cells[label]
+        if rows < FEWEST_ROWS or len(own) < SHARE_OF_OWN * rows:
+            return ""
+        others = [k for k, name in enumerate(header) if name and k != label]
+        bits = [header[k] for k in others if cells[k] and {*map(bytes.lower, cells[k])} <= {*ONE, *ZERO}]
+        few = [header[k] for k in others if 1 < len(cells[k]) <= rows / 2]
+        few.sort(key=lambda name: name.lower() not in USUAL_NAMES)
+        numbers = sorted(map(int, own)) if all(map(bytes.isdigit, own)) and max(map(len, own)) < 18 else [0]
+        if len(bits) > 1:
+            given = as_row(bits)[0]
+            cure = f"if the columns of 0 and 1 are the labels, give --label_columns {given}"
+        elif few:
+            cure = f"name that of the labels, as in --label_column {as_row(few[:1])[0]}"
+        elif rows >= FEWEST_WITHOUT and (
+            numbers[-1] - numbers[0] == len(own) - 1
+            or sum(len(cell.split()) for cell in own) > WORDS_OF_TEXT * len(own)
+        ):
+            cure = "name another column by --label_column, or give --label_column 0 if there are no labels"
+        else:
+            return ""
+        return (
+            f"the label is the first column, {short_repr(header[label])}, because none is named label, and nearly "
+            f"every one of the first {rows} rows has a label of its own; {cure}"
+        )
+
     def rounded(self, name: str, whole: int) -> str:
         """Return a note about a whole number in a column of numbers, once a column, or nothing if it is not rounded."""
         if name not in self.detected or int(np.float32(whole)) == whole:
@@ -103,19 +164,46 @@ class Columns:
         """Return a warning about columns that the model has not learned from and no option leaves out, or nothing."""
         if self._only:
             return ""
-        ignored = set(self._ignored)
+        ignored = {*self._ignored, *self.labels}
         others = [name for name in self.schema.additional(known) if name not in ignored]
         return f"{left_out(others)}; --ignore_column says so without this warning" if others else ""
 
     def about(self, label: str | None) -> str:
         by_kind = {kind: [name for name, k in self.schema.columns.items() if k == kind] for kind in KINDS}
         parts = [
-            f"label: {listed([label]) if label is not None else 'none'}",
+            f"labels: {listed(self.labels)}"
+            if self.labels
+            else f"label: {listed([label] if label is not None else [])}",
             f"numbers: {listed(by_kind[NUMBER])}",
             f"text: {listed(by_kind[TEXT])}",
             *([f"categories: {listed(by_kind[CATEGORY])}"] if by_kind[CATEGORY] else []),
         ]
         return "; ".join(parts)
+
+    def label_of(self, cell: bytes) -> bytes:
+        """Return the label in a cell as text, or a list of labels with commas between them."""
+        found = WRITTEN_LIST.fullmatch(cell.strip()) if cell[:1] in b"[(" else None
+        if found is not None:
+            parts = [item[1:-1] if item[:1] in b"'\"" else item for item in ITEM.findall(found[0])]
+        elif self.separator:
+            parts = cell.split(self.separator)
+        else:
+            return one_line(cell)
+        labels = [one_line(part).replace(b",", b";") for part in parts]
+        return b",".join(label for label in labels if label) or (b"," if found is not None else b"")
+
+    def labels_in(self, cells: Sequence[bytes]) -> bytes | None:
+        """Return the labels whose cells, in the order of `labels`, are 1; None if one is neither 1 nor 0."""
+        if not all(map(is_bit, cells)):
+            return None
+        of_one = (encoded(name) for name, cell in zip(self.labels, cells, strict=True) if cell.strip().lower() in ONE)
+        chosen = list(of_one)
+        return b",".join(one_line(name).replace(b",", b";") for name in chosen) or b","
+
+
+def is_bit(cell: bytes) -> bool:
+    """Return whether a cell is one of --label_columns."""
+    return cell.strip().lower() in (*ONE, *ZERO)
 
 
 def names(flag: str, given: Sequence[str]) -> list[str]:

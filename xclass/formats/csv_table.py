@@ -31,10 +31,10 @@ from ..errors import DataError, UsageError
 from ..options.words import NUMERAL
 from ..system.printable import short_repr
 from ..text import parser, reader
-from ..text.malformed import BLANK_QUOTE, CELL, INNER_RETURN, SENTENCES
+from ..text.malformed import BLANK_QUOTE, CELL, ENTRY, INNER_RETURN, SENTENCES
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import columns, csv_rows, records
-from .columns import Columns
+from .columns import Columns, is_bit
 from .csv_rows import NO_QUOTE, QUOTE, QUOTED, START
 
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
@@ -66,6 +66,7 @@ class Layout(NamedTuple):
 
     width: int  # number of cells of a row
     label: int  # position of the label, -1 if there is none
+    labels: list[int]  # positions of the columns of --label_columns
     numbers: list[int]  # positions of the columns of numbers
     others: list[int]  # positions of the other columns; those of a group are neighbours
     features: list[str]  # names of all of these, in this order
@@ -92,7 +93,7 @@ class CsvTable(OtherFormat):
         self.delimiter = b""
         self.quotes_noted = False  # whether a note says that rows may be between quotes
         self.label_name: str | None = None
-        self.layout = Layout(0, -1, [], [], [])
+        self.layout = Layout(0, -1, [], [], [], [])
         self.first_layout: Layout | None = None  # that of the first file, in which the text of batches is
         self.header = csv_rows.NO_HEADER
         self.file = ""
@@ -157,7 +158,12 @@ class CsvTable(OtherFormat):
         numbers, others = self.schema.in_order()
         of_label = -1 if label is None else header.index(label)
         self.layout = Layout(
-            len(header), of_label, [at[n] for n in numbers], [at[n] for n in others], [*numbers, *others]
+            len(header),
+            of_label,
+            list(map(header.index, self.columns.labels)),
+            [at[n] for n in numbers],
+            [at[n] for n in others],
+            [*numbers, *others],
         )
         if self.first_layout is None:
             self.first_layout = self.layout
@@ -214,6 +220,8 @@ class CsvTable(OtherFormat):
 
     def _find_label(self, header: list[str], file: str) -> str | None:
         chosen, schema = self.columns.label, self.schema
+        if self.columns.labels:
+            return None
         if chosen is not None:
             if chosen and chosen in header:
                 return chosen
@@ -249,12 +257,18 @@ class CsvTable(OtherFormat):
         identifier = [False] * len(header)
         cells = [*map(encoded, header)]
         label = -1 if self.label_name is None else header.index(self.label_name)
+        guessed = self.columns.label is None and self.label_name is not None and self.label_name.lower() != "label"
+        different: list[set[bytes]] = [set() for _ in header]
+        count = 0
         affirmed = bool(self.columns.header) or self.columns.named or self.columns.label in header
         for line, row in csv_rows.cells_of(rows, self.delimiter_byte, self.quote, len(header), self.header):
+            count += row is not None and bool(row[label].strip())
             for k, cell in enumerate(row or []):
                 word = cell.strip()
                 if word and len(first[k]) < cells_of_tables.SAMPLE and word not in MISSING_WORDS:
                     first[k].append(columns.text_of(word))
+                if guessed and word:
+                    different[k].add(word)
                 if word and not other[k] and word not in MISSING_WORDS:
                     seen[k] = 1
                     text = word.decode("latin-1")
@@ -269,6 +283,8 @@ class CsvTable(OtherFormat):
                             "file has no header, name its columns, as in --header label,text; if it has one, name the "
                             "column of the label, as in --label_column NAME"
                         )
+        if guessed:
+            self._note(self.columns.doubt(header, label, count, different), file)
         features = self.columns.features(
             [name for name in header if name and not UNNAMED.fullmatch(name)], self.label_name
         )
@@ -310,10 +326,12 @@ class CsvTable(OtherFormat):
         return last_of_rest or last
 
     def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
-        label = self.layout.label
+        label, several = self.layout.label, self.layout.labels
         for _, row in csv_rows.cells_of(text, self.delimiter_byte, self.quote, self.layout.width, self.header):
-            if row is not None:
-                yield records.one_line(row[label]) if label >= 0 else b"", False
+            if row is not None and several:
+                yield self.columns.labels_in([row[k] for k in several]) or b"", True
+            elif row is not None:
+                yield self.columns.label_of(row[label]) if label >= 0 else b"", False
 
     def features(self, line: bytes) -> Iterator[WrittenFeature]:
         layout = self.first_layout or self.layout
@@ -377,7 +395,8 @@ class CsvScanner(records.RecordScanner):
         self._note_quotes(rows, block)
 
         def column_of_label(i: int) -> int:
-            return _place_of_cell(block, rows, i, int(rows.cell_begin[good[i], table.layout.label]))[1]
+            label = table.layout.labels[0] if table.layout.labels else table.layout.label
+            return _place_of_cell(block, rows, i, int(rows.cell_begin[good[i], label]))[1]
 
         return self.scan_of(examples, items, content, rows.lines, end, column_of_label, rows.empty)
 
@@ -396,14 +415,26 @@ class CsvScanner(records.RecordScanner):
         examples.label, examples.tag, examples.weight = [b""] * n, [b""] * n, [1.0] * n
         good, label = np.flatnonzero(rows.problem == 0).tolist(), self._table.layout.label
         first = self._table.first_layout
-        if first is not None and self._table.layout[2:] != first[2:]:  # columns are in other places
+        if first is not None and self._table.layout[3:] != first[3:]:  # columns are in other places
             for i, begins, ends in zip(good, begin.tolist(), end.tolist(), strict=True):
                 cells = [content[low:high] for low, high in zip(begins, ends, strict=True)]
                 examples.source[i] = self._table.moved(cells)
-        if label >= 0:
+        plain = not self._table.columns.separator and b"[" not in block and b"(" not in block
+        label_of = records.one_line if plain else self._table.columns.label_of
+        if several := self._table.layout.labels:
+            begins, ends = rows.cell_begin[:, several].tolist(), rows.cell_end[:, several].tolist()
+            for i, begin, end in zip(good, begins, ends, strict=True):
+                cells = [content[low:high] for low, high in zip(begin, end, strict=True)]
+                found = self._table.columns.labels_in(cells)
+                if found is None:
+                    wrong = next(k for k, cell in enumerate(cells) if not is_bit(cell))
+                    place = _place_of_cell(block, rows, i, begin[wrong])
+                    examples.problems[i] = records.Problem(ENTRY, *place, cells[wrong], True, b"1 or 0")
+                examples.label[i] = found or b""
+        elif label >= 0:
             begins, ends = rows.cell_begin[:, label].tolist(), rows.cell_end[:, label].tolist()
             for i, begin, end in zip(good, begins, ends, strict=True):
-                examples.label[i] = records.one_line(content[begin:end])
+                examples.label[i] = label_of(content[begin:end])
         for i in np.flatnonzero(rows.problem).tolist():
             place = _place(block, rows, i, int(rows.where[i]))
             seen = content[rows.seen_begin[i] : rows.seen_end[i]]

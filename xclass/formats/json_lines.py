@@ -38,7 +38,7 @@ from ..system.printable import short_repr
 from ..text import malformed, numbers, parser, reader
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
-from .columns import Columns
+from .columns import Columns, is_bit
 from .csv_table import TYPED_BYTES
 from .line_scanner import DEFAULT_GROUP
 
@@ -67,17 +67,22 @@ class MalformedError(Exception):
         self.problem, self.path, self.seen, self.ends, self.column = problem, path, seen, ends, column
 
 
-def label_text(given: object, key: str = "label") -> bytes:
-    """Return a label, or a list of labels, as text, empty for none; raise MalformedError if it is no label."""
+def label_text(given: object, key: str = "label", columns: Columns | None = None) -> bytes:
+    """Return a label, or a list of labels, as text, empty for none; raise MalformedError if it is no label.
+
+    `columns` say how a text is a list of labels.
+    """
     if isinstance(given, list):
         if (inner := next((label for label in given if isinstance(label, list)), None)) is not None:
             raise MalformedError(malformed.ENTRY, (key,), inner, True)
         if len(given) > 1:
             return b",".join(label_text(label, key) for label in given)
-        given = given[0] if given else None
+        given, columns = given[0] if given else None, None
     if given is None:
         return b""
     if isinstance(given, str):
+        if columns is not None and (columns.separator or given[:1] in ("[", "(")):
+            return columns.label_of(encoded(given))
         if "," in given:
             raise MalformedError(malformed.LABEL_NAME, (key,), given, True)
         try:
@@ -170,15 +175,20 @@ class JsonLines(OtherFormat):
         self.columns = Columns(options, schema)
         self.schema, self.file, self.inner_keys = schema, "", 0
         chosen = options.label_column or schema.label or "label"
-        self.label = None if chosen == "0" else chosen
+        self.label = None if chosen == "0" or self.columns.labels else chosen
         self.flat = bool(schema) or self.columns.named
+        self._others: list[str] = []  # keys of the first lines that are none of KEYS
         self._begun = False  # whether it is known what keys are
         self._plans: dict[tuple[str, ...], list[tuple[str, str]]] = {}  # keys of a line -> its columns, in order
 
     @property
     def labelled(self) -> str:  # type: ignore[override]  # other formats have a constant
-        if self.flat or self.label != "label":
-            return f"no line has a label with the key {short_repr(self.label)}; name the key by --label_column"
+        if self.flat or self.label != "label" or self._others:
+            known = listed(self._others or [*self.schema.columns])
+            return (
+                f"no line has a label with the key {short_repr(self.label)}; name the key by --label_column, such as "
+                f"one of {known}"
+            )
         return 'a labelled line is `{"label": "tea", "text": "kettle leaf"}`'
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
@@ -194,6 +204,10 @@ class JsonLines(OtherFormat):
         if self._begun or (ended and not first):  # without a line, the next file decides what keys are
             return 0, 0
         lines = _objects(text, ended)
+        keys = dict.fromkeys(key for line in lines for key in line)
+        if self.columns.label is None and self.label == "label" not in keys and "labels" in keys:
+            self.label = "labels"
+        self._others = [key for key in keys if key not in KEYS]
         for line in lines:
             self.take_row(line)
         nested = not self.flat and any("text" in line or "features" in line for line in lines)
@@ -239,13 +253,14 @@ class JsonLines(OtherFormat):
                 kinds[key] = max(kinds.get(key, ""), _kind_of_cell(value), key=BY_STRENGTH.index)
         if not kinds:
             return
-        known = [key for key in kinds if key != self.label and key]
+        known = [key for key in kinds if key != self.label and key and key not in self.columns.labels]
         if self.schema:
             missing = [key for key in self.schema.columns if key not in kinds]
             others = [key for key in self.schema.additional(known) if key != self.label]
             if missing and (others or len(missing) == len(self.schema.columns)):
                 self.schema.positions(known, f"{file}: the first line")
-        self.columns.check_options([*known, *self.schema.columns], self.label, file)
+        shown = [*known, *self.schema.columns, *(key for key in self.columns.labels if key in kinds)]
+        self.columns.check_options(shown, self.label, file)
         if not self.schema:
             features = self.columns.features(known, self.label)
             found = {key: kinds[key] or schema.TEXT for key in features}
@@ -258,6 +273,15 @@ class JsonLines(OtherFormat):
             first = {key: [line[key] for line in lines if line.get(key) is not None] for key in self.schema.marks}
             self.notes += [f"{file}: {note}" for note in self.schema.changed(first)]
         self.about.append(f"Each key is a column; {self.columns.about(self.label)}")
+
+    def labels_in(self, given: dict[str, Any]) -> bytes:
+        """Return the labels of an object, its keys of --label_columns that have 1; raise MalformedError otherwise."""
+        values = [given.get(key) for key in self.columns.labels]
+        found = self.columns.labels_in([b"" if value is None else encoded(str(value)) for value in values])
+        if found is None:
+            wrong = next(k for k, v in enumerate(values) if v is not None and not is_bit(encoded(str(v))))
+            raise MalformedError(malformed.ENTRY, (self.columns.labels[wrong],), values[wrong], True, "1 or 0")
+        return found
 
     def left_out(self, keys: Sequence[str]) -> str:
         if self.flat:
@@ -356,8 +380,14 @@ class JsonLines(OtherFormat):
         for line in filter(bytes.strip, text.split(b"\n")):
             try:
                 given = json.loads(line.decode("utf-8-sig", "surrogateescape"))
+                if self.columns.labels and isinstance(given, dict):
+                    yield self.labels_in(given), True
+                    continue
                 label = given.get(self.label) if isinstance(given, dict) and self.label else None
-                yield label_text(label), isinstance(label[0] if label and isinstance(label, list) else label, str)
+                yield (
+                    label_text(label, columns=self.columns),
+                    isinstance(label[0] if label and isinstance(label, list) else label, str),
+                )
             except (ValueError, RecursionError, MalformedError):  # an error is raised when the line is read
                 yield b"", False
 
@@ -371,7 +401,8 @@ class JsonScanner(records.RecordScanner):
     def scan(self, text: UInt8s, end: int) -> parser.Scan:
         whole = text[:end].tobytes()
         lines = whole.split(b"\n")[:-1]
-        self._known = {*(self._lines.schema.columns if self._lines.flat else KEYS[1:]), self._lines.label}
+        own = self._lines.columns.labels or [self._lines.label]
+        self._known = {*(self._lines.schema.columns if self._lines.flat else KEYS[1:]), *own}
         self._keys: list[int] = []  # number of keys in the line of each example, -1 if it cannot be read
         examples = records.Examples()
         self._content = bytearray()
@@ -434,8 +465,10 @@ class JsonScanner(records.RecordScanner):
             self._take_row(given)
             if not self._warned and not given.keys() <= self._known:
                 self._warn(given)
-            if self._lines.label is not None:
-                label = label_text(given.get(self._lines.label), self._lines.label)
+            if self._lines.columns.labels:
+                label = self._lines.labels_in(given)
+            elif self._lines.label is not None:
+                label = label_text(given.get(self._lines.label), self._lines.label, self._lines.columns)
                 if self.rules.lists and given.get(self._lines.label) == []:
                     label = b","  # known to have no label
             if not self._lines.flat:

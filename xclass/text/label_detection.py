@@ -72,7 +72,9 @@ class LabelDetector:
         if self.classes is not None:
             return
         self._lines += 1
-        if self._lists and b"," in label:
+        if self._lists and label == b",":  # a list without labels, which does not tell what labels are
+            self.list = ","
+        elif self._lists and b"," in label:
             self.add_list(label, bool(self.name) or any(map(_is_name, label.split(b","))))
             return
         label = label.partition(b",")[0]
@@ -131,6 +133,9 @@ class LabelDetector:
 
     def end(self) -> None:
         if self.classes is not None:
+            return
+        if self.list:
+            self.names_in_list, self.classes = bool(self.name), True
             return
         several = len(self._seen) >= MIN_CLASSES
         if not self._has_negative and not self.name:

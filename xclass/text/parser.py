@@ -27,6 +27,7 @@ import numpy as np
 
 from ..array_types import Float64s, Int64s, UInt8s, UInt32s
 from ..data import batch_ops, class_names, hashing, texts
+from ..data.alike_names import MOST_UNKNOWN, AlikeNames
 from ..data.batch import NO_DENSE, Batch, Pool
 from ..data.class_names import Names, fixed_table, key_of, separated
 from ..errors import DataError, NotClassNumber, UsageError
@@ -188,6 +189,7 @@ class Parser:
         self._weight_noted = False  # whether a note about a weight that may be a second label was given
         self._known = len(self.names.names)  # names before the data, 0 after the first labels were compared with them
         self._spelling_warned = False
+        self._alike = AlikeNames()
         self._spellings: dict[str, str] = {}  # key of a name -> its first spelling in these data
         self._weights: NameWeights | None = None  # None before the first block
         self.dense, self.given_width = options.dense_namespace()
@@ -335,6 +337,7 @@ class Parser:
         may_be_name = label_column is None and self.names.growing and not batch.has_lists
         if may_be_name and not self._weights.can_skip(batch.weight):
             positions = batch.label.copy()
+        written = label.copy() if not self.names.growing else label
         max_classes = self.rules.highest if self.rules.highest >= 0 else None
         keep = np.ones(batch.n, bool)
         at = 0
@@ -362,6 +365,8 @@ class Parser:
             self._compare_weights(batch, positions, count_before, name)
         if self._known and self.names.growing:
             self._note_numbers(batch, label, name)
+        elif not self.names.growing:
+            self._note_unknown(batch, label, written, name)
         if not keep.all():
             batch = batch_ops.pick([(batch, np.flatnonzero(keep))], lines=True)
         return batch, None
@@ -396,6 +401,16 @@ class Parser:
         if np.nanmin(label) > known and are_numbers(names[known:]) == {True} and are_numbers(names[:known]) == {False}:
             line = int(batch.line[np.argmax(batch.label > 0)])
             self.notes.append(f"{name}:{line}: {malformed.NEW_NUMBERS.format(seen=names[known], known=names[0])}")
+
+    def _note_unknown(self, batch: Batch, label: Float64s, positions: Float64s, name: str) -> None:
+        """Add a note about the first unknown name that looks like that of a class; `positions` are those of names."""
+        for at in [] if self._alike.told else np.flatnonzero(label == class_names.UNKNOWN)[:MOST_UNKNOWN].tolist():
+            word = re.split(rb"[\x00-\x20,|]", batch.text[int(positions[at]) :][: class_names.MOST_BYTES].tobytes())[0]
+            note = self._alike.unknown(word.decode("utf-8", "surrogateescape"), self.names.names)
+            if note:
+                row = int(np.searchsorted(batch.label_start, at, side="right")) - 1 if batch.has_lists else at
+                self.notes.append(f"{name}:{int(batch.line[row])}: {note}")
+                break
 
     def _note_weight(self, batch: Batch, text: UInt8s, before: int, name: str) -> None:
         """Add a note about the first line whose weight may be meant as a second label, as in `1 5 | words`."""

@@ -100,6 +100,16 @@ class Options(OptionGroup):
         default_text="that of the model, else `label`, else the first column",
         metavar="NAME",
     )
+    label_columns: tuple[str, ...] = option(
+        "columns of CSV files or keys of JSON lines that hold 1 for examples with the label of this name and 0 for "
+        "others, separated by commas",
+        metavar="NAMES",
+    )
+    label_separator: str | None = option(
+        "text between the labels of a list in a cell of a CSV file or a text of JSON lines, such as `;`",
+        default_text="a comma",
+        metavar="TEXT",
+    )
     label_file: str | None = option(
         "labels of the rows of an array, ROWS.npy: an array of them, .npy, or text with one in each line",
         default_text="ROWS.labels.npy or ROWS.labels.txt, if there is one",

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..api import configuration
 from ..api.configuration import Config, LearnerUse
+from ..api.label_check import LabelCheck
 from ..cache import cache_key
 from ..cache import source as cache
 from ..cache.cache_file import Reader as CacheReader
@@ -80,10 +81,12 @@ class Stream:
     def _survey(self) -> None:
         """Read all examples once to count them, and to find out what they look like."""
         counts, labelled, features, plain = [], 0, 0, True
+        check = LabelCheck(list(self.names), ordered=True)
         groups: set[int] = set()
         seen: set[float] = set()
         for batch, _ in self._reader:
             counts.append(batch.n)
+            self.notes += check.see(batch)
             with_label = ~np.isnan(batch.label)
             labelled += int(np.count_nonzero(with_label))
             features += len(batch.index) - batch.n * self._constant

@@ -1,0 +1,134 @@
+"""Examine the first labels that are learned, and warn where they seem to mean something else than the user thinks.
+
+    runs     nearly every label repeats the one before, as in data that are sorted by class
+    names    they are lists of labels with a separator, or lists as Python writes them, or have the prefix of another
+             format, or look like other names
+
+The labels of files and of programs pass here, so the warnings reach every interface as notes of the examples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..data.alike_names import AlikeNames
+from ..data.batch import Batch
+from ..system.printable import short_repr
+
+FEWEST, LABELS = 40, 1000  # labels that are examined first, and all unless they repeat one another
+MOST_LABELS = 1 << 17  # that are examined until several classes have occurred
+REPEATED, BY_CHANCE = 0.9, 0.6  # shares of labels that repeat the one before: in runs, and in any other order at most
+SEPARATORS = ";| "
+WRITTEN_LIST = re.compile(r"\[\s*(?:'[^']*'|\"[^\"]*\")(?:\s*,?\s*(?:'[^']*'|\"[^\"]*\"))*\s*\]|\[['\"].*|.*['\"]\]")
+PREFIX = "__label__"
+MARK = "\ufeff"
+
+
+class LabelCheck:
+    """Examine the labels of batches in their order.
+
+    `names` are those of the classes, which grow ahead of learning, and `ordered` says whether the learner depends on
+    the order of the examples.
+    """
+
+    def __init__(self, names: list[str], ordered: bool) -> None:
+        self._names, self._first, self._ordered = names, len(names), ordered
+        self._alike = AlikeNames()
+        self._count: Counter[float] = Counter()  # of labels
+        self._n = self._repeated = 0
+        self._last = np.nan
+        self._due = FEWEST  # labels after which they are examined again
+        self._named = False  # whether a warning about the names was given
+
+    def see(self, batch: Batch) -> list[str]:
+        """Return warnings about the labels of a batch."""
+        notes = [self._alike.see(self._names)]
+        if self._due and self._add(batch) and self._n >= self._due:
+            notes += [self._about_names(), self._about_runs()]
+        return list(filter(None, notes))
+
+    def _add(self, batch: Batch) -> bool:
+        """Count the labels of a batch, those in lists without their order; return whether there are some."""
+        label = batch.labels if batch.has_lists else batch.label[~np.isnan(batch.label)]
+        given = label[: LABELS if self._n < LABELS else None].tolist()
+        self._ordered = self._ordered and not batch.has_lists
+        if not given:
+            return False
+        self._count.update(given)
+        self._n += len(given)
+        self._repeated += sum(map(float.__eq__, given, [self._last, *given]))
+        self._last = given[-1]
+        return True
+
+    def _about_runs(self) -> str:
+        n = self._n
+        chance = sum(count**2 for count in self._count.values()) / n**2
+        repeats = self._ordered and self._repeated >= REPEATED * n
+        self._due = 2 * n if n < LABELS or (repeats and n < MOST_LABELS) else 0
+        if not repeats or chance > BY_CHANCE:
+            return ""
+        self._ordered = False
+        return (
+            f"labels come in runs: {self._repeated} of the first {n} repeat the one before, as in data that are sorted "
+            "by class, from which one class after the other is learned and forgotten, and the loss before learning "
+            f"says nothing; give --shuffle {max(10 * n, 100_000)}, or the examples in random order"
+        )
+
+    def _about_names(self) -> str:
+        names = self._names[self._first : self._first + LABELS]
+        if self._named or not names:
+            return ""
+        note = _about_form(names) or _about_separator(names)
+        self._named = bool(note)
+        return note
+
+
+def _about_form(names: Sequence[str]) -> str:
+    """Return a warning about names that are written as in another format."""
+    for name in names:
+        if name.startswith(PREFIX):
+            return (
+                f"the label {short_repr(name)} begins with {PREFIX}, which is a part of its name here; lines of "
+                "fastText have no bar, and --format fasttext reads them"
+            )
+        if MARK in name:
+            return f"the label {short_repr(name)} holds a byte order mark, as where files were joined; remove it"
+        if name[:1] == "[" and WRITTEN_LIST.fullmatch(name):
+            return (
+                f"the label {short_repr(name)} is a list as Python writes it; give a list of labels, or write commas "
+                "between them alone, as in tea,hot"
+            )
+    return ""
+
+
+def _about_separator(names: Sequence[str]) -> str:
+    """Return a warning if names seem to be lists of labels with a separator other than a comma."""
+    for separator in SEPARATORS:
+        several = [name for name in names if separator in name]
+        if len(several) >= max(10 if separator == " " else 3, len(names) / 5) and _recombined(
+            names, several, separator
+        ):
+            return (
+                f"{len(several)} of {len(names)} labels hold {separator!r}, such as {short_repr(several[0])}, and share "
+                "its parts; if they are lists of labels, --label_separator "
+                f"{separator!r} reads them so from CSV and JSON lines, and elsewhere a comma separates labels"
+            )
+    return ""
+
+
+def _recombined(names: Sequence[str], several: Sequence[str], separator: str) -> bool:
+    """Return whether names consist of parts that occur in other names, too, as lists of labels do.
+
+    The first part of a name may be that of a group. Words of names recur, but few of them are names themselves.
+    """
+    parts = [[part.strip() for part in name.split(separator)] for name in names]
+    count = Counter(part for own in parts for part in {*own})
+    later = [part for own in parts for part in own[1:]]
+    if separator == " ":
+        alone = {own[0] for own in parts if len(own) == 1}
+        return sum(part in alone for part in later) >= 0.8 * len(later) or len(several) > 3 * len(count)
+    return sum(count[part] > 1 for part in later) >= 0.5 * len(later)

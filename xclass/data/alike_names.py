@@ -1,0 +1,64 @@
+"""Find names of classes that look like others: their forms of Unicode differ, or characters that nobody sees.
+
+Cost      Names are folded only if they are not ASCII, and compared only if any is.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from ..system.printable import short_repr
+from .class_names import key_of
+
+INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufe0f\ufeff]")
+MOST_UNKNOWN = 100  # unknown names that are compared with those of a model
+
+
+class AlikeNames:
+    """Compare names, which grow, with those before, until two are alike (`told`)."""
+
+    def __init__(self) -> None:
+        self.told = False
+        self._seen = self._unknown = 0
+        self._known: dict[str, str] = {}  # folded name -> name; empty while all names are ASCII
+
+    def see(self, names: Sequence[str]) -> str:
+        """Return a warning if one of the names that are new looks like another one, else nothing."""
+        if len(names) == self._seen or self.told:
+            return ""
+        new, self._seen = names[self._seen :], len(names)
+        if not self._known:
+            if "".join(new).isascii():
+                return ""
+            new = list(names)
+        for name in new:
+            other = self._known.setdefault(folded(name), name)
+            if other != name:
+                self.told = True
+                return f"the labels {short_repr(other)} and {short_repr(name)} look alike and are two classes; {CURE}"
+        return ""
+
+    def unknown(self, name: str, names: Sequence[str]) -> str:
+        """Return a warning if a name that is none of `names` looks like one of them, else nothing."""
+        self._unknown += 1
+        if self._unknown > MOST_UNKNOWN or not names or (name.isascii() and "".join(names).isascii()):
+            return ""
+        self._known = self._known or {folded(known): known for known in names}
+        other = self._known.get(folded(name), "")
+        if not other or key_of(other) == name:
+            return ""
+        self.told = True
+        return (
+            f"the label {short_repr(name)} is no class of the model, and looks like its class {short_repr(other)}; "
+            f"{CURE}"
+        )
+
+
+CURE = "write both in the same form, such as Unicode NFC without invisible characters"
+
+
+def folded(name: str) -> str:
+    """Return what names that look alike have in common."""
+    return key_of(name if name.isascii() else INVISIBLE.sub("", unicodedata.normalize("NFKC", name)))
