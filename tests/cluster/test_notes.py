@@ -68,6 +68,18 @@ LEARNED = {
     "skips without grams": Case("makes no grams of namespaces", GROUPED, {**OAA, "ngram": ["x2"], "skips": ["z1"]}),
     "crosses twice": Case("Duplicate namespace interactions", "1 |x a |y b\n", {**OAA, "quadratic": ["xy", "yx"]}),
     "an option without effect": Case("ignore has no effect: ", GROUPED, {**OAA, "ignore": ["z"], "keep": ["x"]}),
+    "labels in runs": Case(
+        "labels come in runs: 98% of the first ones repeat",
+        "1 | a\n" * 40 + "2 | b\n" * 40 + "3 | c\n" * 40,
+        OAA,
+        (*ONE, *TEXTS),
+    ),
+    "labels with a separator": Case(
+        "labels hold ';' and share the parts", "a;b | x\nb;c | y\na;c | z\n" * 30, NAMED, (*ONE, "many", "http")
+    ),
+    "labels that look alike": Case(
+        "look alike and are two classes", "caf\u00e9 | x\ncafe\u0301 | y\n", NAMED, (*ONE, *TEXTS)
+    ),
     "not UTF-8": Case("the byte 0xe9 is not UTF-8", b"label,text\nth\xe9,hot\nrum,cold\n", NAMED, FILES, "t.csv"),
     "not UTF-8, late": Case(
         "the byte 0xe9 is not UTF-8",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from os import PathLike, fsdecode
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from ..data import tables
 from ..data.batch import Batch
 from ..data.schema import OTHER
-from ..errors import DataError, UsageError
+from ..errors import DataError, UsageError, XclassWarning
 from ..formats import columns, detect, vw_writer
 from ..kernels import jit
 from ..options import declare
@@ -87,9 +88,13 @@ def read_vw(
     options = parser.Options(noconstant=noconstant)
     batches = reader.Reader(source, options, HASH_BITS, KINDS[labels], choose=detect.chooser(source))
     names = {"--learn_names": "learn_file() of a Learner"}  # which learns names without the option
+    spelling = Spelling(lambda: {**configuration.keywords(), **names})
     try:
-        with Spelling(lambda: {**configuration.keywords(), **names}):
-            yield from batches
+        with spelling:
+            for batch in batches:
+                while batches.notes:
+                    warnings.warn(spelling(batches.notes.pop(0)), XclassWarning, stacklevel=2)
+                yield batch
     except DataError as error:  # of a file that this function reads with other arguments
         cure = f"and labels={labels!r} reads one; give labels='lists'"
         message = error.args[0].replace(malformed.LEARNS_ONE, cure)

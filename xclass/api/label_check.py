@@ -21,11 +21,10 @@ from ..system.printable import short_repr
 
 FEWEST, LABELS = 40, 1000  # labels that are examined first, and all unless they repeat one another
 MOST_LABELS = 1 << 17  # that are examined until several classes have occurred
-REPEATED, BY_CHANCE = 0.9, 0.6  # shares of labels that repeat the one before: in runs, and in any other order at most
+REPEATED, MORE = 0.9, 0.15  # least share of labels that repeat the one before, and by how much more than by chance
 SEPARATORS = ";| "
 WRITTEN_LIST = re.compile(r"\[\s*(?:'[^']*'|\"[^\"]*\")(?:\s*,?\s*(?:'[^']*'|\"[^\"]*\"))*\s*\]|\[['\"].*|.*['\"]\]")
 PREFIX = "__label__"
-MARK = "\ufeff"
 
 
 class LabelCheck:
@@ -66,16 +65,16 @@ class LabelCheck:
 
     def _about_runs(self) -> str:
         n = self._n
-        chance = sum(count**2 for count in self._count.values()) / n**2
+        excess = self._repeated / n - sum(count**2 for count in self._count.values()) / n**2
         repeats = self._ordered and self._repeated >= REPEATED * n
         self._due = 2 * n if n < LABELS or (repeats and n < MOST_LABELS) else 0
-        if not repeats or chance > BY_CHANCE:
+        if not repeats or excess < max(MORE, 2.5 / n**0.5):
             return ""
         self._ordered = False
         return (
-            f"labels come in runs: {self._repeated} of the first {n} repeat the one before, as in data that are sorted "
-            "by class, from which one class after the other is learned and forgotten, and the loss before learning "
-            f"says nothing; give --shuffle {max(10 * n, 100_000)}, or the examples in random order"
+            f"labels come in runs: {self._repeated / n:.0%} of the first ones repeat the one before, as in data that "
+            "are sorted by class, from which one class after the other is learned and forgotten, and the loss before "
+            "learning says nothing; learn the examples in random order, as --shuffle 100000 does"
         )
 
     def _about_names(self) -> str:
@@ -89,14 +88,12 @@ class LabelCheck:
 
 def _about_form(names: Sequence[str]) -> str:
     """Return a warning about names that are written as in another format."""
+    if all(name.startswith(PREFIX) for name in names):
+        return (
+            f"labels such as {short_repr(names[0])} begin with {PREFIX}, which is a part of their names here; lines of "
+            "fastText have no bar, and --format fasttext reads them"
+        )
     for name in names:
-        if name.startswith(PREFIX):
-            return (
-                f"the label {short_repr(name)} begins with {PREFIX}, which is a part of its name here; lines of "
-                "fastText have no bar, and --format fasttext reads them"
-            )
-        if MARK in name:
-            return f"the label {short_repr(name)} holds a byte order mark, as where files were joined; remove it"
         if name[:1] == "[" and WRITTEN_LIST.fullmatch(name):
             return (
                 f"the label {short_repr(name)} is a list as Python writes it; give a list of labels, or write commas "
@@ -109,13 +106,12 @@ def _about_separator(names: Sequence[str]) -> str:
     """Return a warning if names seem to be lists of labels with a separator other than a comma."""
     for separator in SEPARATORS:
         several = [name for name in names if separator in name]
-        if len(several) >= max(10 if separator == " " else 3, len(names) / 5) and _recombined(
-            names, several, separator
-        ):
+        fewest = max(6 if separator == " " else 3, len(names) / 5)
+        if len(several) >= fewest and _recombined(names, several, separator):
             return (
-                f"{len(several)} of {len(names)} labels hold {separator!r}, such as {short_repr(several[0])}, and share "
-                "its parts; if they are lists of labels, --label_separator "
-                f"{separator!r} reads them so from CSV and JSON lines, and elsewhere a comma separates labels"
+                f"labels hold {separator!r} and share the parts between, such as {short_repr(several[0])}; if they are "
+                f"lists of labels, --label_separator {separator!r} reads them from CSV and JSON lines, and elsewhere a "
+                "comma separates labels"
             )
     return ""
 

@@ -31,11 +31,12 @@ class KindOfLabels(NamedTuple):
 
     names: bool
     lists: bool
+    outside: bool = False  # whether some are whole numbers that are no numbers of classes
 
     @classmethod
     def of(cls, found: LabelDetector) -> KindOfLabels:
         """Return what a detector has found."""
-        return cls(found.names_in_list if found.list else bool(found.name), bool(found.list))
+        return cls(found.names_in_list if found.list else bool(found.name), bool(found.list), found.outside)
 
 
 def are_lists(labels: Any) -> bool:

@@ -488,9 +488,9 @@ class Learner:
         verbose : int, default 0
             1 shows a bar for each pass, 2 writes a line after each, as in `learn_many`.
         **columns
-            The options of the command that say how columns are read: lists of names `columns`, `ignore_column` and
-            `header`, and the dictionary `column_kind` from names to "number", "text" or "category". `label_file` names
-            the labels of an array of NumPy.
+            The options of the command that say how columns are read: lists of names `columns`, `ignore_column`,
+            `label_columns` and `header`, the text `label_separator`, and the dictionary `column_kind` from names to
+            "number", "text" or "category". `label_file` names the labels of an array of NumPy.
 
         Returns
         -------
@@ -615,7 +615,7 @@ class Learner:
         ):
             self._arguments = None
             return
-        names, lists = kind_of_labels(reduction is None)
+        names, lists, outside = kind_of_labels(reduction is None)
         names = names and not names_chosen
         if names or lists:
             added = {"learn_names": True} if names else {}
@@ -625,6 +625,8 @@ class Learner:
             self._arguments = None
             self.core.close()
             self._take(LearnerCore(config, LearnerUse()))
+        elif outside and self.core.label_range.lowest:
+            self.name_numbers()
 
     @contextlib.contextmanager
     def shown(self, verbose: int, examples: int | None, name: str) -> Iterator[None]:

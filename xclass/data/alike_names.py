@@ -1,4 +1,4 @@
-"""Find names of classes that look like others: their forms of Unicode differ, or characters that nobody sees.
+"""Find names of classes that look like others: their forms of Unicode differ, or characters are invisible.
 
 Cost      Names are folded only if they are not ASCII, and compared only if any is.
 """

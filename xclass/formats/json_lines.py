@@ -401,7 +401,7 @@ class JsonScanner(records.RecordScanner):
     def scan(self, text: UInt8s, end: int) -> parser.Scan:
         whole = text[:end].tobytes()
         lines = whole.split(b"\n")[:-1]
-        own = self._lines.columns.labels or [self._lines.label]
+        own: list[str | None] = [*self._lines.columns.labels] or [self._lines.label]
         self._known = {*(self._lines.schema.columns if self._lines.flat else KEYS[1:]), *own}
         self._keys: list[int] = []  # number of keys in the line of each example, -1 if it cannot be read
         examples = records.Examples()

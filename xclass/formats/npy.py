@@ -261,9 +261,9 @@ class Npy(OtherFormat):
         self.labels = None if beside is None else Labels(beside, self.n)
         return self._header, 0
 
-    def check_encoding(self, text: bytes, file: str, line: int = 0) -> None:
-        if line:  # of a class
-            super().check_encoding(text, file, line)
+    def check_encoding(self, text: bytes, file: str, line: int = 1, named: bool = False) -> None:
+        if named:
+            super().check_encoding(text, file, line, named)
 
     def end_of_lines(self, text: UInt8s, begin: int, end: int) -> int:
         rows = min((end - self._header) // self.row_bytes, self._left)

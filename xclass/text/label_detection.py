@@ -59,6 +59,11 @@ class LabelDetector:
         self._has_zero = self._has_negative = self._fraction = self._settled = False
         self._labels = self._names = self._lines = 0
 
+    @property
+    def outside(self) -> bool:
+        """Return whether some of the numbers, 0 and negative ones, are no numbers of classes."""
+        return self._has_zero or self._has_negative
+
     def add(self, line: bytes) -> None:
         """Examine one line of VW text, without its newline."""
         head, bar, _ = line.removeprefix(b"\xef\xbb\xbf").partition(b"|")  # the parser skips the byte order mark, too

@@ -34,7 +34,7 @@ from ..options.declare import OptionGroup, option
 from ..options.files import STDIN
 from ..system import processors, streams, thread_limit
 from ..system.streams import Stream
-from . import foreign, parser, urls
+from . import foreign, malformed, parser, urls
 from .text_format import FORMATS, BlockScanner, Chooser, OtherFormat, TextFormat, vw_text
 
 NO_FEATURES = (
@@ -44,6 +44,7 @@ FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
 # blocks of long lines are larger, because the work for each batch counts when it has few examples
 BLOCK_LINES, LARGEST_BLOCK_OF_LONG_LINES = 1 << 10, 1 << 20
 BESIDE = (".labels.npy", ".labels.txt")  # endings of files with the labels of arrays, in place of .npy
+EXAMINED, PIECE = 1 << 20, 1 << 12  # bytes that are decoded: of all blocks that are not ASCII, and of each later one
 Block = tuple[UInt8s, int, DataError | None]  # text, end of its last complete line, error that ends the reading
 
 
@@ -239,6 +240,7 @@ class Reader:
         self.bytes = self.lines_before = 0
         self.parsing_seconds = 0.0
         self._pool = Pool()  # memory of blocks
+        self._doubts: deque[tuple[bytes, int]] = deque()  # see `_doubt`, of the blocks that are being parsed
         self._scanners: list[BlockScanner] = []
         self.size: int | None = None
         self.wrap: Callable[[FileIO], RawIOBase] | None = None
@@ -279,7 +281,8 @@ class Reader:
         return self.bytes
 
     def __iter__(self) -> Iterator[Batch]:
-        self.bytes = self.lines_before = self._done = 0
+        self.bytes = self.lines_before = self._done = self._examined = 0
+        self._doubts.clear()
         for path in self.paths:
             self._path = path
             self.name = path or "stdin"
@@ -296,11 +299,12 @@ class Reader:
     def _batches(self, stream: Stream) -> Iterator[Batch]:
         """Yield the batches of one file; raise its error after the examples before it."""
         for scan, error in self._scanned(self._blocks(stream)):
+            self._check_encoding(*self._doubts.popleft())
             names = self.parser.names.names
             known = len(names)
             with thread_limit.working():
                 batch, problem = self.parser.take(scan, self.name)
-            if len(names) > known and isinstance(self.format, OtherFormat) and not "".join(names[known:]).isascii():
+            if self._is_binary and not "".join(names[known:]).isascii():  # of labels that are in another file
                 self._check_names(names[known:], known + 1, batch)
             self.bytes += scan.used
             if batch.n:
@@ -314,13 +318,33 @@ class Reader:
 
     def _check_names(self, names: list[str], number: int, batch: Batch) -> None:
         """Add a warning if the name of a new class is not UTF-8; the first one is that of the class `number`."""
-        assert isinstance(self.format, OtherFormat)
+        assert self.format is not None
         for k, name in enumerate(names, number):
             if not name.isascii():
                 rows = np.flatnonzero(batch.label == k)  # none if there are lists, which have a name in any line
                 encoded = name.encode("utf-8", "surrogateescape")
-                self.format.check_encoding(encoded, self.name, int(batch.line[rows[0]]) if len(rows) else 1)
+                self.format.check_encoding(encoded, self.name, int(batch.line[rows[0]]) if len(rows) else 1, True)
         self._take_notes()
+
+    def _doubt(self, text: UInt8s) -> tuple[bytes, int]:
+        """Return the part of a block that has to be UTF-8, and how many lines are before it; nothing if it is ASCII.
+
+        That is all of the first blocks that are not, and of later ones so much that reading stays as fast.
+        """
+        data = b"" if self._is_binary else text.tobytes()
+        if data.isascii():
+            return b"", 0
+        self._examined += len(data)
+        if self._examined <= EXAMINED:
+            return data, 0
+        begin = data.rfind(b"\n", 0, int(np.argmax(text >= 128))) + 1
+        return data[begin : begin + PIECE], data.count(b"\n", 0, begin)
+
+    def _check_encoding(self, piece: bytes, lines: int) -> None:
+        """Add a warning if a part of the next block, after so many of its lines, is not UTF-8."""
+        if piece and self.format is not None and self.parser.rules.treatment != malformed.VW:
+            self.format.check_encoding(piece, self.name, self.parser.lines + lines + 1)
+            self._take_notes()
 
     def _blocks(self, stream: Stream) -> Iterator[Block]:
         """Yield the text of a file in blocks with padding; the complete lines of a block end after its last newline."""
@@ -361,6 +385,7 @@ class Reader:
             following = self._pool.take(capacity + 1 + parser.PADDING)
             following[:begin] = text[end:filled]
             text[end : end + parser.PADDING] = 0
+            self._doubts.append(self._doubt(text[begin_of_lines:end]))
             yield text[begin_of_lines:], end - begin_of_lines, error
             text = following
         if begin and error is None:
@@ -411,8 +436,6 @@ class Reader:
         header = self.format.begin(text, ended, self.name)
         if header is None:
             return None
-        if isinstance(self.format, OtherFormat):
-            self.format.check_encoding(text, self.name)
         self._take_notes()
         if not self._scanners:
             count = processors.count() if self.format.parallel else 1

@@ -17,6 +17,7 @@ NOT_UTF8 = (
     "the byte 0x{byte:02x} is not UTF-8, so that names with it are not those of text in UTF-8; if the file has the "
     "encoding Latin-1, convert it, `iconv -f latin1 -t utf8 FILE > NEW`"
 )
+CUT, NEWLINE = "unexpected end of data", b"\n"  # the reason for which the last character of a piece is no UTF-8
 LOOK_BACK = 1 << 12  # bytes searched at a time for the end of a line
 
 
@@ -68,6 +69,22 @@ class TextFormat:
             end = piece
         return 0
 
+    def check_encoding(self, text: bytes, file: str, line: int = 1, named: bool = False) -> None:
+        """Add a warning, once for a file, if a text that begins with a line of it is not UTF-8.
+
+        If the text is the name of a class (`named`), its column is not known.
+        """
+        if file in self._noted:
+            return
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            at = error.start
+            place = str(line) if named else f"{line + text.count(NEWLINE, 0, at)}:{at - text.rfind(NEWLINE, 0, at)}"
+            if error.reason != CUT:
+                self._noted.add(file)
+                self.notes.append(f"{file}:{place}: {NOT_UTF8.format(byte=text[at])}")
+
 
 class WrittenFeature(NamedTuple):
     """Hold a feature as the text of a batch has it."""
@@ -82,18 +99,6 @@ class WrittenFeature(NamedTuple):
 
 class OtherFormat(TextFormat, ABC):
     """Read another format than VW text, whose labels and features are found without VW's parser."""
-
-    def check_encoding(self, text: bytes, file: str, line: int = 0) -> None:
-        """Add a warning, once for a file, if its beginning, or the name of a class in a line of it, is not UTF-8."""
-        try:
-            text.decode()
-        except UnicodeDecodeError as error:
-            at = error.start
-            begin = text.rfind(b"\n", 0, at)
-            place = str(line) if line else f"{text[:at].count(10) + 1}:{at - begin}"
-            if file not in self._noted:
-                self._noted.add(file)
-                self.notes.append(f"{file}:{place}: {NOT_UTF8.format(byte=text[at])}")
 
     @abstractmethod
     def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:

@@ -1,0 +1,200 @@
+"""Public reports about labels that mean something else than their user thinks, which the first of them show."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import random
+import warnings
+from pathlib import Path
+
+import pytest
+from command import learn, xclass
+
+import xclass as library
+from xclass.api.label_check import LabelCheck
+from xclass.data.alike_names import AlikeNames
+
+SHARED = Path("/work/shared/data")
+BITS = ("-b", 12)
+TAGS = ["tea;hot", "cake;sweet", "tea;sweet", "cake;hot", "hot"]
+ONE_HOT = "id,text,toxic,rude,kind\n" + "".join(
+    f"a{i},word{i % 3} x,{i % 2},{i % 3 // 2},{1 - i % 2}\n" for i in range(9)
+)
+SORTED = [f"c{k}" for k in range(8) for _ in range(20)]
+TOPICS = ["sport|ball", "sport|run", "news|tv", "news|paper"]
+NFC, NFD = "caf\u00e9", "cafe\u0301"
+
+
+def csv_of(labels: list[str]) -> str:
+    return "text,label\n" + "".join(f"w{i % 5} x,{label}\n" for i, label in enumerate(labels))
+
+
+def vw_of(labels: list[str]) -> str:
+    return "".join(f"{label} | w{i % 5} x\n" for i, label in enumerate(labels))
+
+
+def shuffled(labels: list[str]) -> list[str]:
+    return random.Random(0).sample(labels, len(labels))
+
+
+def warned(folder, name: str, text: str, *options: str) -> list[str]:
+    """Return the warnings of a run of the command, after checking that the library has the same ones."""
+    (folder / name).write_text(text)
+    said = [line for line in learn(name, *BITS, *options, cwd=folder).err.splitlines() if line.startswith("warning: ")]
+    given = {key.removeprefix("--"): value for key, value in zip(options[::2], options[1::2], strict=True)}
+    if "label_columns" in given:
+        given["label_columns"] = given["label_columns"].split(",")
+    size = {"random_order": True} if given.pop("shuffle", None) else {}
+    with warnings.catch_warnings(record=True) as caught, library.Learner(bits=12) as model:
+        warnings.simplefilter("always", library.XclassWarning)
+        if not size:
+            model.learn_file(folder / name, **given)
+    strip = str.maketrans("", "", "-")
+    of_library = [str(one.message).replace(f"{folder}/", "").translate(strip) for one in caught]
+    assert size or [line.removeprefix("warning: ").translate(strip) for line in said] == of_library
+    return said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message", "advice"),
+    [
+        ("a.csv", ONE_HOT, "columns of 0 and 1 are the labels, give --label_columns toxic,rude,kind",
+         ("--label_columns", "toxic,rude,kind")),
+        ("a.csv", "text,category\n" + "".join(f"word {i} here,{'abc'[i % 3]}\n" for i in range(20)),
+         "as in --label_column category", ("--label_column", "category")),
+        ("a.csv", "id,text\n" + "".join(f"{i},some words {i}\n" for i in range(7, 40)),
+         "give --label_column 0 if there are no labels", None),
+        ("a.csv", csv_of(TAGS * 20), "--label_separator ';' reads them", ("--label_separator", ";")),
+        ("a.tsv", csv_of(TAGS * 20).replace(",", "\t"), "--label_separator ';' reads them", ("--label_separator", ";")),
+        ("a.csv", csv_of([tag.replace(";", " ") for tag in [*TAGS, "tea", "cake", "sweet", "tea hot", "cake hot",
+                          "hot tea", "sweet tea", "sweet cake", "tea cake"]] * 9),
+         "--label_separator ' ' reads them", ("--label_separator", " ")),
+        ("a.jsonl", "".join(f'{{"label": "{tag}", "text": "x"}}\n' for tag in TAGS * 20),
+         "--label_separator ';' reads them", ("--label_separator", ";")),
+        ("a.ft", "".join(f"__label__{tag} w x\n" for tag in TAGS * 20), "--label_separator ';' reads them", None),
+        ("a.vw", vw_of(TAGS * 20), "elsewhere a comma separates labels", None),
+        ("a.vw", vw_of(SORTED), "labels come in runs: 95% of", ("--shuffle", "100000")),
+        ("a.csv", csv_of(SORTED), "labels come in runs: ", ("--shuffle", "100000")),
+        ("a.vw", vw_of([f"{y[1:]}1" for y in SORTED]), "labels come in runs: ", ("--shuffle", "100000")),
+        ("a.vw", vw_of(["a"] * 5000 + ["b"] * 5000), "labels come in runs: ", None),
+        ("a.csv", csv_of([NFC, "tea", NFD]), "look alike and are two classes", None),
+        ("a.csv", csv_of(["tea", "mint", "te\u200ba"]), "look alike and are two classes", None),
+        ("a.csv", csv_of(["tea mint", "rum", "tea\u00a0mint"]), "look alike and are two classes", None),
+        ("a.vw", vw_of(["__label__tea", "__label__rum"] * 30), "and --format fasttext reads them", None),
+    ],
+)  # fmt: skip
+def test_labels_that_seem_to_mean_something_else_are_warned_of_in_command_and_library(
+    tmp_path, name, text, message, advice
+):
+    said = warned(tmp_path, name, text)
+    assert len(said) == 1 and message in said[0]
+    if advice is not None:
+        assert warned(tmp_path, name, text, *advice) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.vw", vw_of(shuffled(SORTED))),
+        ("a.vw", vw_of(["a"] * 30 + shuffled(["a"] * 1200 + ["b"] * 12 + ["c"] * 6))),
+        ("a.csv", csv_of(shuffled(TOPICS * 20))),
+        ("a.csv", csv_of(shuffled(["book flight", "book hotel", "cancel flight", "credit limit", "rate"] * 20))),
+        ("a.csv", csv_of(["[deleted]", "caf\u00e9", "(none)"] * 20)),
+        ("a.csv", "room,size,floor\n" + "".join(f"r{i % 4},{i},{i % 2}\n" for i in range(40))),
+        ("a.csv", "word,meaning\n" + "".join(f"word{i * i},what it means {i}\n" for i in range(40))),
+    ],
+)
+def test_labels_as_they_should_be_give_no_warning(tmp_path, name, text):
+    assert warned(tmp_path, name, text) == []
+
+
+def test_arrays_and_single_examples_are_examined_too():
+    with library.Learner(bits=12) as model:
+        found = model.learn_many(["a b"] * len(SORTED), SORTED).warnings
+        assert len(found) == 1 and "labels come in runs" in found[0]
+    with library.Learner(bits=12) as model, pytest.warns(library.XclassWarning, match="labels come in runs"):
+        for label in SORTED:
+            model.learn("a b", label)
+    with library.Learner(bits=12) as model:
+        assert "as Python writes it" in "".join(
+            model.learn_many(["a", "b"] * 20, ["['tea', 'hot']", "['rum']"] * 20).warnings
+        )
+
+
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        ("\"['tea', 'hot']\"", "tea,hot"),
+        ("['tea']", "tea"),
+        ("['tea' 'hot']", "tea,hot"),
+        ("\"('tea', 'hot')\"", "tea,hot"),
+        ('"[""it\'s"", \'a, b\']"', "it's,a; b"),
+        ("[]", ","),
+    ],
+)
+def test_lists_that_python_has_written_into_cells_are_lists(tmp_path, cell, labels):
+    """A column of lists in a DataFrame that pandas writes by to_csv."""
+    (tmp_path / "a.csv").write_text("text,label\n" + f"w x,{cell}\nw y,\"['tea', 'hot']\"\n" * 9)
+    learn("a.csv", "--multilabel", *BITS, "-f", "m", "--per_class", "c.csv", cwd=tmp_path)
+    names = {line.split(",")[0].strip('"') for line in (tmp_path / "c.csv").read_text().splitlines()[1:]}
+    assert names == {"tea", "hot", *labels.strip(",").split(",")} - {""}
+
+
+def test_columns_of_labels_hold_1_and_0_alone(tmp_path):
+    (tmp_path / "a.csv").write_text(ONE_HOT + "a9,x,2,0,0\n")
+    done = xclass("a.csv", "--label_columns", "toxic,rude,kind", *BITS, cwd=tmp_path)
+    assert done.status == 1 and "a.csv:11:6: '2' is not allowed here; give 1 or 0" in done.err
+    (tmp_path / "a.jsonl").write_text('{"t": "x", "a": 1, "b": false}\n{"t": "y", "a": null, "b": true}\n' * 9)
+    learn("a.jsonl", "--label_columns", "a,b", *BITS, "-f", "m", cwd=tmp_path)
+    done = learn("a.jsonl", "-t", "-i", "m", "--label_columns", "a,b", "-p", "stdout", "--quiet", cwd=tmp_path)
+    assert done.lines[:2] == ["a", "b"]
+    for words, message in (
+        (("--label_columns", "a,z"), "'z': a.jsonl: the first line"),
+        (("--label_columns", "a", "--label_column", "b"), "leave it out"),
+        (("--label_columns", "a", "--columns", "a,t"), "leave one of them out"),
+    ):
+        done = xclass("a.jsonl", *words, *BITS, cwd=tmp_path)
+        assert done.status != 0 and "label_columns" in done.err, message
+
+
+def test_the_key_labels_of_json_is_that_of_the_labels(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "x", "labels": ["a", "b"]}\n{"text": "y", "labels": []}\n' * 9)
+    assert "as with --multilabel --learn_names" in learn("a.jsonl", *BITS, cwd=tmp_path).err
+    (tmp_path / "b.jsonl").write_text('{"text": "x", "intent": "a"}\n')
+    done = xclass("b.jsonl", "--multiclass", *BITS, cwd=tmp_path)
+    assert (
+        "no line has a label with the key 'label'; name the key by --label_column, such as one of 'intent'" in done.err
+    )
+
+
+def test_an_unknown_name_of_the_data_that_looks_like_a_class_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text(csv_of([NFC, "tea"] * 9))
+    (tmp_path / "t.csv").write_text(csv_of(["tea", NFD]))
+    learn("a.csv", *BITS, "-f", "m", cwd=tmp_path)
+    done = learn("t.csv", "-t", "-i", "m", cwd=tmp_path)
+    assert "t.csv:3: the label 'cafe\\u0301' is no class of the model, and looks like its class 'caf\\xe9'" in done.err
+
+
+def test_sorted_data_are_told_by_the_search_for_options(tmp_path):
+    (tmp_path / "a.vw").write_text(vw_of(SORTED * 3))
+    assert "labels come in runs" in xclass("tune", "-d", "a.vw", "--time", "1s", cwd=tmp_path).err
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the data sets are not here")
+@pytest.mark.parametrize("path", sorted(SHARED.glob("*/train.vw.gz")), ids=lambda path: path.parent.name)
+def test_the_data_sets_give_no_warning(path):
+    kind = "lists" if path.parent.name.startswith("ml_") else "classes"
+    check = LabelCheck([], ordered=True)
+    for batch in itertools.islice(library.read_vw(path, labels=kind), 6):
+        assert check.see(batch) == []
+    with gzip.open(path.with_name("labels.txt.gz"), "rt") as file:
+        names = [line.rstrip("\n").split("\t")[-1] for line in file]
+    assert AlikeNames().see(names) == ""
+    with library.Learner(bits=12) as model:
+        assert (
+            model.learn_many(
+                ["x"] * min(len(names), 2000), random.Random(1).sample(names, min(len(names), 2000))
+            ).warnings
+            == ()
+        )
