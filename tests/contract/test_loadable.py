@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import learn
+from command import learn, xclass
 from streams import of_kind
 from variants import AT_THE_END, BY_NAME, KINDS, VARIANTS, K, learner, name_of
 
@@ -25,6 +25,7 @@ from xclass.model import model_file
 from xclass.options.declare import LARGEST_FLOAT, LARGEST_INT, Option, options_of
 from xclass.reductions.core import label_lists
 from xclass.shrinking.models import shrunk
+from xclass.system import memory
 
 HIGHEST_LABEL = {False: batch.HIGHEST_LABEL, True: label_lists.MOST_LABELS}  # whether labels are lists
 WEIGHTS = ("1e-45", "1e-38", "1e-31", "1e-30", "1e-20", "1e15", "1.784e18", "1.9e19", "3e29", "3e38")
@@ -121,15 +122,27 @@ def options_to_try(name: str) -> Iterator[tuple[str, object]]:
 
 
 @EVERY
-def test_each_option_at_its_bounds(name):
+def test_each_option_at_its_bounds(monkeypatch, name):
+    monkeypatch.setattr(memory, "available", lambda: 1 << 30)  # what takes more is refused
     lines = ordinary(name, {}, 20)
     for field, value in options_to_try(name):
-        with contextlib.suppress(UsageError):  # it takes too much memory, or needs another option
-            model = learner(name, **{field: value})
-            try:
-                goes_on(model, lines)
-            except Exception as error:
-                raise AssertionError(f"{field}={value!r}: {type(error).__name__}: {error}") from error
+        for others in [{}, *VARIANTS.get(name, [])]:  # of which some have another option that this one needs
+            with contextlib.suppress(UsageError):
+                model = learner(name, **{**others, field: value})
+                try:
+                    goes_on(model, lines)
+                except Exception as error:
+                    raise AssertionError(f"{others} {field}={value!r}: {type(error).__name__}: {error}") from error
+                break
+
+
+def test_texts_that_no_model_can_hold_are_refused(place):
+    with pytest.raises(UsageError, match=r"quadratic: its values take [0-9,]+ bytes in a model, and all options at"):
+        learner("oaa", quadratic=["ab"] * 300_000)
+    (place / "d.jsonl").write_text('{"label": "a", "\\ud800": 1}\n{"label": "b", "\\ud800": 2}\n')
+    result = xclass("-d", "d.jsonl", "-f", "m", "--quiet")
+    assert result.status == 1 and not (place / "m").exists()
+    assert "d.jsonl: a model cannot hold the names of its 1 columns: the text '\\ud800' has half a" in result.err
 
 
 @EVERY

@@ -38,7 +38,7 @@ def test_bytes_give_the_schema_back_with_the_order_of_its_columns(columns, label
         (b'{"columns":{"\\ud800":"text"},"label":null}', "surrogate"),
         (b'{"columns":{"a":"text"},"label":"a"}', "named as the label"),
         (b'{"columns":{"a":"text"},"label":7}', "label is 7"),
-        (b" " * (1 << 24) + b"{}", "at most"),
+        (b" " * (1 << 25) + b"{}", "at most"),
     ],
 )
 def test_bytes_of_a_stranger_are_checked(record, message):

@@ -8,6 +8,7 @@ uses its learner.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import numpy as np
 from ..binary import gd
 from ..data import interactions, namespaces, texts
 from ..errors import UsageError
+from ..model import model_header
 from ..options import resolve as options_resolve
 from ..options import words
 from ..options.declare import Option, OptionGroup, allowed_values, from_stored, option, options_of
@@ -74,6 +76,7 @@ SEED = option("seed of all random choices", default=0, minimum=0, maximum=2**64 
 EXACT = option("use VW's defaults and behaviour; predictions agree with VW's to the digit")
 BITS_IF_GROWING = 24  # bits of a feature's index if tables begin with at least 2**LEAST_BITS_IF_GROWING slots and grow
 LEAST_BITS_IF_GROWING = 20
+MOST_TEXT = model_header.HEADER_LIMIT // 2  # bytes of the texts of options in a model file
 MANY_COLUMNS = 64  # of rows of numbers, from which some reductions learn badly
 
 
@@ -199,7 +202,21 @@ def with_defaults(config: Config, use: LearnerUse) -> Config:
         advice = "at least as many classes" if spec.learn_names else "as many names as classes"
         raise UsageError(f"--{spec.name} {classes} is given, but --named_labels lists {names} names; give {advice}")
     of_texts = texts.resolved(config.parser, other_grams=bool(config.features.ngram))
-    return config.with_values({**of_texts, **config.reduction.resolve_defaults(spec)})
+    config = config.with_values({**of_texts, **config.reduction.resolve_defaults(spec)})
+    _check_lengths(config)
+    return config
+
+
+def _check_lengths(config: Config) -> None:
+    """Raise UsageError if the texts of the options are so long that the header of a model file cannot hold them."""
+    stored = {**config.stored(), "named_labels": None}  # which are an array of the file
+    if len(json.dumps(json.dumps(stored))) > MOST_TEXT:
+        lengths = {name: len(json.dumps(json.dumps(value))) for name, value in stored.items()}
+        longest = max(lengths, key=lengths.__getitem__)
+        raise UsageError(
+            f"--{longest}: its values take {lengths[longest]:,} bytes in a model, and all options at most "
+            f"{MOST_TEXT:,}; give fewer or shorter values"
+        )
 
 
 def label_range(config: Config, spec: LearnerSpec) -> LabelRange:

@@ -46,7 +46,7 @@ MATRICES, PLAIN = FORMS = ("matrices, whose columns have numbers", "plain texts"
 DENSE = "dense"  # kind of a column
 OTHER = "examples of several forms"
 MOST_COLUMNS = 1 << 20  # of the dense block
-LARGEST = 1 << 24  # bytes of a schema in a model file
+LARGEST = 1 << 24  # bytes of the columns of a schema in a model file; with names, twice as many
 MOST_NAMES = 4096  # names whose kinds are kept
 SHAPE = Record(
     {"columns": Record(others=OneOf((*KINDS, DENSE))), "label": OrNull(Text())},
@@ -168,8 +168,8 @@ class Schema:
     ) -> list[str]:  # fmt: skip
         """Take the columns of the first table, which `place` names in messages; return notes about `first` cells.
 
-        Raise DataError if a model file cannot contain the names of so many columns, or if these cannot be the features
-        of the matrices or plain texts from which the learner has learned.
+        Raise DataError if a model file cannot contain these names, or if the columns cannot be the features of the
+        matrices or plain texts from which the learner has learned.
         """
         new = Schema(columns, label, self.names, OTHER)
         numbers = all(map(str.isdecimal, new.columns)) and NUMBER in new.columns.values()
@@ -179,12 +179,13 @@ class Schema:
                 f"{place}: it has the {columns_named([*new.columns])}, and the model has learned from {self.form}; "
                 f"give {cure}"
             )
-        data = new.to_bytes()
-        if len(data) > LARGEST or data.count(b",") >= bounded_json.MOST_ITEMS:
+        try:
+            Schema._read(new.to_bytes(), LARGEST, bounded_json.MOST_ITEMS - MOST_NAMES)
+        except bounded_json.Malformed as error:
             raise DataError(
-                f"{place}: the names of its {len(new.columns)} columns take {len(data):,} bytes in a model, which is "
-                "more than are allowed; shorten the names, or leave out columns by --columns or --ignore_column"
-            )
+                f"{place}: a model cannot hold the names of its {len(new.columns)} columns: {error.reason}; change the "
+                "names, or leave out columns by --columns or --ignore_column"
+            ) from None
         self.replace(new)
         for name, found in first.items():
             if name in self.columns and is_kept(name) and len(mark := cells.mark(found)) <= LONGEST and mark:
@@ -269,16 +270,20 @@ class Schema:
     def from_bytes(cls, data: bytes) -> Schema:
         """Return a schema from untrusted bytes; raise ModelError if they are none."""
         try:
-            if len(data) > LARGEST:
-                raise bounded_json.Malformed(f"it takes {len(data)} bytes; at most {LARGEST} are allowed")
-            record = bounded_json.parse(data, SHAPE)
+            return cls._read(data, 2 * LARGEST, bounded_json.MOST_ITEMS)
         except bounded_json.Malformed as error:
             raise ModelError(f"the schema of its columns is damaged: {error.reason}; {REMEDY}") from None
+
+    @classmethod
+    def _read(cls, data: bytes, most: int, most_items: int) -> Schema:
+        """Return a schema from at most so many bytes and values; raise Malformed if they are none."""
+        if len(data) > most:
+            raise bounded_json.Malformed(f"it takes {len(data)} bytes; at most {most} are allowed")
+        record = bounded_json.parse(data, SHAPE, most_items)
         known, label = cls.from_record(record), record["label"]
         if not known.is_known or "" in known.columns or label == "" or label in known.columns:
-            raise ModelError(
-                f"the schema of its columns is damaged: it has no columns, one without a name, or one named as the "
-                f"label, {short_repr(label)}; {REMEDY}"
+            raise bounded_json.Malformed(
+                f"it has no columns, one without a name, or one named as the label, {short_repr(label)}"
             )
         return known
 
