@@ -804,6 +804,7 @@ class Learner:
         self.turn.complete(lambda: self.core.close())
 
     def __enter__(self) -> Learner:
+        _ = self.core.reduction  # a closed learner has none
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -127,9 +127,9 @@ DIFFERENT_WEIGHT = (
     "{seen!r} is read as class {name!r} with importance weight {weight}, but an earlier line gives that class weight "
     "{earlier}; if the words before the bar are the name of a class, write them as one word, such as {one_word!r}"
 )
-SINGLE_NAME = (
-    "all labelled lines have the same class, {name!r}, so there is nothing to distinguish; in VW text, the name of a "
-    "class is the first word of a line, and only a weight and a tag may follow it before the bar"
+SINGLE_NAME = "all labelled lines have the same class, {name!r}, so there is nothing to distinguish"
+NAME_IN_VW_TEXT = (
+    "; the name of a class is the first word of a line, and only a weight and a tag may follow it before the bar"
 )
 LEFT_OUT = (
     "lines without an example, the first of them {place}, have no prediction, so predictions and lines do not "

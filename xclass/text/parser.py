@@ -426,12 +426,13 @@ class Parser:
                 note = malformed.WEIGHT_OR_LABEL.format(label=words[0], weight=words[1])
                 self.notes.append(f"{name}:{line}: {note}")
 
-    def report(self) -> list[str]:
+    def report(self, vw_text: bool = True) -> list[str]:
         """Return the lines for the end of the run: malformed lines, missing predictions, one name for all examples."""
         single = self.names.growing and self._weights is not None and len(self.names.names) == 1
         left_out = [malformed.LEFT_OUT.format(place=self.left_out)] if self.left_out and self.predicting else []
         lines = [*self._report_bad(), *left_out]
-        return [*lines, malformed.SINGLE_NAME.format(name=self.names.names[0])] if single else lines
+        about = malformed.NAME_IN_VW_TEXT if vw_text else ""
+        return [*lines, malformed.SINGLE_NAME.format(name=self.names.names[0]) + about] if single else lines
 
     def take_report(self) -> list[str]:
         """Return the lines of `report` about malformed lines since the last call of this method."""

@@ -268,8 +268,9 @@ class Reader:
 
     def report(self) -> list[str]:
         """Return the lines for the end of the run about malformed lines, and about data that may not be VW text."""
-        lines = self.parser.report()
-        if self.format is not None and self.format.name == "vw" and self.bytes and self.parser.featureless:
+        vw_text = self.format is not None and self.format.name == "vw"
+        lines = self.parser.report(vw_text)
+        if vw_text and self.bytes and self.parser.featureless:
             lines.append(NO_FEATURES)
         return lines
 

@@ -1,0 +1,196 @@
+"""Advice of messages is followed as it is shown, and then the message is gone."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import xclass as command
+
+import xclass
+from xclass.cli import declared, vw_flags
+from xclass.options.declare import options_of
+
+FILES = {
+    "d.vw": "1 | a\n2 | b\n",
+    "x.vw": "1 |x a b\n2 |x b\n",
+    "lists.vw": "1,2 | a\n2 | b\n",
+    "bad.vw": "1 | a\n2 x y | b\n2 | b\n",
+    "zero.vw": "1 | a\n0 | b\n",
+    "nine.vw": "1 | a\n9 | b\n",
+    "yes.vw": "-1 | a\n1 | b\n",
+    "t.csv": "label,text,price\ntea,hot,1\nrum,cold,2\n",
+    "k.jsonl": '{"intent": "tea", "text": "hot"}\n{"intent": "rum", "text": "cold"}\n',
+    "q.csv": 'label,text\ntea, "hot"\nrum,cold\n',
+    "e.csv": "drink,label,text\ntea,,hot\nrum,,cold\n",
+    "latin": "label,text\nth\xe9,hot\nrum,cold\n",
+}
+ONE = "--oaa 3 -d d.vw"
+# words of the command, what to add (a group of the expression) and the words that it takes the place of
+OF_COMMAND = [
+    ("--oaa 3 -d bad.vw", "use (--on_bad_line skip)", ""),
+    ("--oaa 3 -d zero.vw", "use (--on_bad_line skip)", ""),
+    ("--oaa 3 -d nine.vw", "use (--on_bad_line skip)", ""),
+    ("--oaa 3 -d yes.vw", "use (--on_bad_line skip)", ""),
+    ("--oaa 3 -d lists.vw", "use (--multilabel),", "--oaa 3"),
+    ("--oaa 3 -d lists.vw", "(--multilabel_oaa) K or", "--oaa"),
+    ("--oaa 3 -d lists.vw", "or (--plt) K", "--oaa"),
+    ("--oaa 3 -d lists.vw", "use (--on_bad_line skip) to leave out", ""),
+    (f"{ONE} --early_terminate 2", "give (--passes)", ""),
+    (f"{ONE} --holdout_period 2", "give (--passes)", ""),
+    (f"{ONE} --holdout_period 2", "or (--holdout_after) N", "--holdout_period 2"),
+    (f"{ONE} --decay_learning_rate .5", "give (--passes)", ""),
+    (f"{ONE} --quantile_tau .3", "needs (--loss_function quantile)", ""),
+    (f"{ONE} --loss_function log_loss", "mean (logistic)", "log_loss"),
+    (f"{ONE} --loss_function Logistic", "mean (logistic)", "Logistic"),
+    (f"{ONE} --lerning_rate 1", "mean (--learning_rate)", "--lerning_rate"),
+    (f"{ONE} --eta0 1", "mean (--learning_rate)", "--eta0"),
+    (f"{ONE} --epochs 2", "mean (--passes)", "--epochs"),
+    (f"{ONE} --n_jobs 2", "mean (--threads)", "--n_jobs"),
+    (f"{ONE} -learning_rate 1", "mean (--learning_rate)", "-learning_rate"),
+    (f"{ONE} --bit_precision 40", "from (1) to 31", "40"),
+    (f"{ONE} --permutations", "give (-q)", ""),
+    (f"{ONE} -q a", "such as (-q ab)", "-q a"),
+    (f"{ONE} -q a", "or (-q 'user\\|item')", "-q a"),
+    (f"{ONE} --cubic ab", "such as (--cubic abc)", "--cubic ab"),
+    ("--oaa 3 -d x.vw --ngram x2 --skips b1", "add (--ngram b2)", ""),
+    ("--oaa 3 -d x.vw --skips x1", "needs (--ngram)", ""),
+    (f"{ONE} --link glf1", "give (identity) or", "glf1"),
+    (f"{ONE} --link glf1", "or (logistic)", "glf1"),
+    (f"{ONE} --threshold .3", "belongs to (--multilabel) ", "--oaa 3"),
+    (f"{ONE} --kill_cache", "give (-c)", ""),
+    ("-d d.vw --oaa 3 --bootstrap 5", "; (--multiclass) and", "--oaa 3 --bootstrap 5"),
+    ("-d d.vw --csoaa 3", "with (--oaa) K", "--csoaa"),
+    (f"{ONE} --coin", "see (--sgd),", "--coin"),
+    (f"{ONE} --noop", "use (-t),", "--noop"),
+    (f"{ONE} --top 2", "see (--top_k),", "--top"),
+    (f"{ONE} --top 2", "use --oaa K (--scores)", "--top 2"),
+    (f"{ONE} --confidence", "K (--probabilities)", "--confidence"),
+    (f"{ONE} --dry_run", "give (--no_stdin)", "-d d.vw --dry_run"),
+    (f"{ONE} --num_threads 2", "(--threads) N", "--num_threads"),
+    ("-d k.jsonl", "as in (--columns) KEY", ""),
+    ("-d e.csv", "; (--label_column) names another", ""),
+    ("-d t.csv --ngram 2 --text_chars 3-4", "give (--text_ngram)", "--ngram"),
+]  # fmt: skip
+VALUES = {  # given for what an option of advice takes, if it is shown without a value
+    "--passes": "2", "--holdout_after": "1", "--ngram": "2", "-q": "xx", "--threads": "1", "--top_k": "2",
+    "--columns": "text", "--label_column": "drink",
+}  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(name).write_text(text, encoding="latin-1")
+
+
+def messages(result):
+    return [line for line in result.err.splitlines() if line.startswith(("xclass: ", "warning: "))]
+
+
+@pytest.mark.parametrize(("words", "advice", "instead"), OF_COMMAND)
+def test_advice_of_the_command_is_followed(place, words, advice, instead):
+    first = command(*words.split())
+    found = [(line, re.search(advice, line)) for line in messages(first) if re.search(advice, line)]
+    assert found, first.err
+    message, shown = found[0]
+    option = shown[1]
+    given = words
+    if instead:
+        assert instead in given
+        given = given.replace(instead, " ", 1)
+    taken = [*shlex.split(option)]
+    begin = words.split().index(instead.split()[-1]) if instead.startswith("-") and " " not in instead else None
+    if begin is None and not option.startswith("-"):  # a value, in place of another
+        follow = shlex.split(words.replace(instead, option))
+    elif begin is not None:  # another name of an option, whose value stays
+        follow = shlex.split(words.replace(instead, option, 1))
+        if words.split()[begin + 1 :][:1] in ([], *([word] for word in words.split() if word[:1] == "-")):
+            follow += [VALUES[option]] if option in VALUES else []
+    else:
+        follow = [*shlex.split(given), *taken, *([VALUES[option]] if option in VALUES else [])]
+        if option == "--oaa":
+            follow.append("3")
+    second = command(*follow)
+    assert second.status == 0, (follow, second.err)
+    assert message not in messages(second), follow
+
+
+def test_advice_about_options_of_vw_names_options_that_exist():
+    groups, _ = declared.option_groups()
+    known = {flag for group in groups.values() for one in options_of(group).values() for flag in one.flags}
+    known |= {flag for group in groups.values() for one in options_of(group).values() for flag in one.aliases}
+    for flags, words in (*vw_flags.ADVICE, *vw_flags.ELSEWHERE):
+        for named in re.findall(r"(?<![\w'-])--?[a-zA-Z]\w*", words):
+            assert named in known or named in flags.split() or named == "--lambda", (flags, named)
+
+
+def learned(options=(), **more):
+    return lambda: xclass.Learner(*options, **more).close()
+
+
+def fitted(**parameters):
+    from xclass.sklearn import XClassifier
+
+    return lambda: XClassifier(**parameters).fit(["a b", "c d"] * 3, ["p", "q"] * 3)
+
+
+def of_file(name, **more):
+    return lambda: xclass.Learner("oaa", 3).learn_file(name, **more)
+
+
+OAA3, WORD = ("oaa", 3), "mean '(\\w+)'"
+ROWS = np.ones((2, 3), np.float32)
+# a call, and for its message the same call as the message advises
+OF_LIBRARY = [
+    (learned(OAA3, alpha=0.1), "mean '(l2)'", lambda word: learned(OAA3, **{word: 0.1})),
+    (learned(OAA3, loss="logistic"), WORD, lambda word: learned(OAA3, **{word: "logistic"})),
+    (learned(OAA3, loss_function="log"), WORD, lambda word: learned(OAA3, loss_function=word)),
+    (learned(("ova", 3)), WORD, lambda word: learned((word, 3))),
+    (learned(OAA3, bitz=12), WORD, lambda word: learned(OAA3, **{word: 12})),
+    (learned(OAA3, skips=["1"]), "it needs (\\w+)", lambda word: learned(OAA3, skips=["1"], **{word: ["2"]})),
+    (learned(OAA3, oaa=3), "give reduction='(\\w+)'", lambda word: learned(OAA3)),
+    (fitted(loss="log_loss"), WORD, lambda word: fitted(loss=word)),
+    (fitted(reduction="oaa", options={"alpha": 0.1}), WORD, lambda word: fitted(reduction="oaa", options={word: 0.1})),
+    (fitted(options="--passes 3"), "give (passes)=3", lambda word: fitted(**{word: 3})),
+    (fitted(options={"bits": 12}), "give (bits)=12", lambda word: fitted(**{word: 12})),
+    (fitted(options={"seed": 1}), "mean '(random_seed)'", lambda word: fitted(random_state=1)),
+    (fitted(options={"random_seed": 1}), "give (random_state)=1", lambda word: fitted(**{word: 1})),
+    (fitted(reduction="multilabel"), "give it to (XMultilabelClassifier)", lambda word: fitted()),
+    (of_file("t.csv", format="CSV"), "mean '(csv)'", lambda word: of_file("d.vw", format="vw")),
+    (lambda: xclass.Learner("oaa", 3).learn_many(["1 | a", "9 | b"]), "use on_bad_line (skip)",
+     lambda word: lambda: xclass.Learner("oaa", 3, on_bad_line=word).learn_many(["1 | a", "9 | b"])),
+    (of_file("bad.vw"), "use on_bad_line (skip)",
+     lambda word: lambda: xclass.Learner("oaa", 3, on_bad_line=word).learn_file("bad.vw")),
+    (lambda: xclass.Learner("oaa", 3).predict("1 | a\n2 | b"), "go to learn_many\\(\\) and (predict_many)\\(\\)",
+     lambda word: lambda: getattr(xclass.Learner("oaa", 3), word)("1 | a\n2 | b")),
+    (lambda: xclass.Learner().learn_many(["a | b", "c"], ["x", "y"]), "give (xclass.Documents)\\(texts\\)",
+     lambda word: lambda: xclass.Learner().learn_many(xclass.Documents(["a | b", "c"]), ["x", "y"])),
+    (lambda: list(xclass.read_vw("lists.vw")), "give labels='(lists)'",
+     lambda word: lambda: list(xclass.read_vw("lists.vw", labels=word))),
+    (lambda: xclass.Learner("oaa", 3).learn(ROWS[0], 1), "(learn_many)\\(X\\[:1\\], \\[3\\]\\)",
+     lambda word: lambda: xclass.Learner("oaa", 3).learn_many(ROWS[:1], [1])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "advice", "followed"), OF_LIBRARY)
+def test_advice_of_the_library_is_followed(place, call, advice, followed):
+    def said(function):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                function()
+            except (xclass.UsageError, xclass.DataError) as error:
+                return [str(error)], True
+        return [str(one.message) for one in caught if isinstance(one.message, xclass.XclassWarning)], False
+
+    first, _ = said(call)
+    shown = next((re.search(advice, one) for one in first if re.search(advice, one)), None)
+    assert shown is not None, first
+    second, failed = said(followed(shown[1]))
+    assert not failed and not set(first) & set(second), second
