@@ -26,7 +26,7 @@ FILES = {
     "t.csv": "label,text,price\ntea,hot,1\nrum,cold,2\n",
     "k.jsonl": '{"intent": "tea", "text": "hot"}\n{"intent": "rum", "text": "cold"}\n',
     "q.csv": 'label,text\ntea, "hot"\nrum,cold\n',
-    "e.csv": "drink,label,text\ntea,,hot\nrum,,cold\n",
+    "e.csv": "intent,label,text\ntea,,hot\nrum,,cold\n",
     "latin": "label,text\nth\xe9,hot\nrum,cold\n",
 }
 ONE = "--oaa 3 -d d.vw"
@@ -52,7 +52,6 @@ OF_COMMAND = [
     (f"{ONE} --epochs 2", "mean (--passes)", "--epochs"),
     (f"{ONE} --n_jobs 2", "mean (--threads)", "--n_jobs"),
     (f"{ONE} -learning_rate 1", "mean (--learning_rate)", "-learning_rate"),
-    (f"{ONE} --bit_precision 40", "from (1) to 31", "40"),
     (f"{ONE} --permutations", "give (-q)", ""),
     (f"{ONE} -q a", "such as (-q ab)", "-q a"),
     (f"{ONE} -q a", "or (-q 'user\\|item')", "-q a"),
@@ -62,7 +61,6 @@ OF_COMMAND = [
     (f"{ONE} --link glf1", "give (identity) or", "glf1"),
     (f"{ONE} --link glf1", "or (logistic)", "glf1"),
     (f"{ONE} --threshold .3", "belongs to (--multilabel) ", "--oaa 3"),
-    (f"{ONE} --kill_cache", "give (-c)", ""),
     ("-d d.vw --oaa 3 --bootstrap 5", "; (--multiclass) and", "--oaa 3 --bootstrap 5"),
     ("-d d.vw --csoaa 3", "with (--oaa) K", "--csoaa"),
     (f"{ONE} --coin", "see (--sgd),", "--coin"),
@@ -72,13 +70,13 @@ OF_COMMAND = [
     (f"{ONE} --confidence", "K (--probabilities)", "--confidence"),
     (f"{ONE} --dry_run", "give (--no_stdin)", "-d d.vw --dry_run"),
     (f"{ONE} --num_threads 2", "(--threads) N", "--num_threads"),
-    ("-d k.jsonl", "as in (--columns) KEY", ""),
+    ("-d k.jsonl", "by (--label_column),", ""),
     ("-d e.csv", "; (--label_column) names another", ""),
     ("-d t.csv --ngram 2 --text_chars 3-4", "give (--text_ngram)", "--ngram"),
 ]  # fmt: skip
 VALUES = {  # given for what an option of advice takes, if it is shown without a value
     "--passes": "2", "--holdout_after": "1", "--ngram": "2", "-q": "xx", "--threads": "1", "--top_k": "2",
-    "--columns": "text", "--label_column": "drink",
+    "--label_column": "intent",
 }  # fmt: skip
 
 
