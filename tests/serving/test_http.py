@@ -14,6 +14,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import zlib
@@ -100,6 +101,68 @@ def test_predictions_are_those_of_the_library(port):
         assert (status, content["predictions"]) == (200, expected)
         status, content = post(port, "predict", given)
         assert content["predictions"] == [{"prediction": one["prediction"]} for one in expected]
+
+
+def test_rows_of_numbers_are_those_of_the_library():
+    chance = np.random.default_rng(1)
+    rows = (chance.normal(size=(60, 4)) + 3 * np.eye(4)[np.arange(60) % 4]).astype(np.float32)
+    names = [f"c{i % 4}" for i in range(60)]
+    with xclass.Learner() as learner, xclass.Learner() as other:
+        learner.learn_many(rows, names)
+        other.learn_many(rows, names)
+        with served(learner, {"http": "0"}) as running:
+            port = running.server.http.port
+            status, content = post(port, "predict", {"rows": rows.tolist(), "k": 2})
+            labels, p = other.predict_many(rows, 2)
+            assert [one["top"][0]["class"] for one in content["predictions"]] == labels[:, 0].tolist()
+            assert content["predictions"][0]["top"][1]["probability"] == pytest.approx(p[0, 1])
+            status, content = post(
+                port, "learn", {"rows": rows[:3].tolist(), "labels": names[:3], "weights": [1, 2, 1]}
+            )
+            assert status == 200 and content["learned"] == 3
+            explained = other.explain_many(rows[:1])[0].prediction
+            assert post(port, "explain", {"rows": rows[:1].tolist()})[1]["explanations"][0]["prediction"] == explained
+            assert asked(port, "GET", "/v1/model")[2]["width"] == 4
+            for body, message in (
+                ({"rows": [[1, 2, 3, 4], [1, 2]]}, "rows[1] has 2 numbers, and rows[0] has 4; give as many in each"),
+                ({"rows": [[1, 2]]}, "give rows of 4 columns"),
+                ({"rows": [[1, "x", 3, 4]]}, "rows[0][1] is 'x'; allowed is a number"),
+                ({"texts": ["a b"]}, 'give a matrix; send {"rows": [[0.5, 1.0]]}'),
+            ):
+                status, content = post(port, "predict", body)
+                assert status == 400 and message in content["error"], content
+            status, content = post(port, "learn", {"examples": [{"features": {"0": 1, "1": 2}, "label": "c1"}]})
+            assert "learned from rows of 4 numbers alone, and the examples have features" in content["warnings"][0]
+
+
+def test_a_table_is_asked_by_its_columns():
+    """The message about another form contains the JSON to send, which is answered."""
+    table = {"size": [0.1, 0.5] * 10, "title": ["a x", "b y"] * 10, "body": ["c", "d"] * 10}
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    with xclass.Learner() as learner:
+        learner.learn_many(pytest.importorskip("pandas").DataFrame(table), ["tea", "beer"] * 10)
+        with served(learner, {"http": "0"}) as running:
+            port = running.server.http.port
+            kinds = {"size": "number", "title": "text", "body": "text"}
+            assert asked(port, "GET", "/v1/model")[2]["columns"] == kinds
+            status, content = post(port, "predict", {"texts": ["a x"]})
+            assert status == 400 and "give a DataFrame or dictionaries with these columns; send " in content["error"]
+            sent = json.loads(content["error"].partition("; send ")[2])
+            assert sent["examples"][0]["features"].keys() == table.keys() and post(port, "predict", sent)[0] == 200
+            status, content = post(port, "predict", {"examples": [{"features": row} for row in rows[:2]]})
+            assert [one["prediction"] for one in content["predictions"]] == ["tea", "beer"]
+            status, content = post(port, "predict", {"examples": [{"features": {"title": "unheard of"}}]})
+            assert "no feature that the model has learned" in content["warnings"][0]
+
+
+def test_labels_of_a_list_are_in_the_order_of_their_probabilities():
+    lines = ["2,9 | a", "2,9 | a", "9 | a", "4 | b"] * 20
+    with xclass.Learner("multilabel") as learner:
+        learner.learn_many(lines)
+        with served(learner, {"http": "0"}, learns=False) as running:
+            (one,) = post(running.server.http.port, "predict", {"lines": ["| a"], "k": 4})[1]["predictions"]
+    assert len(one["prediction"]) > 1 and one["prediction"] != sorted(one["prediction"])
+    assert one["prediction"] == [best["class"] for best in one["top"]][: len(one["prediction"])]
 
 
 def test_bodies_are_decompressed_within_the_limit():
@@ -523,7 +586,7 @@ def test_numbers_and_learners_without_probabilities():
 @pytest.mark.parametrize(
     ("operation", "body", "message"),
     [
-        ("predict", {}, "one of lines, examples, texts has to be given, and there is none of them"),
+        ("predict", {}, "one of lines, examples, texts, rows has to be given, and there is none of them"),
         ("predict", {"lines": ["| a"], "texts": ["a"]}, "there is lines and texts"),
         (
             "predict",
@@ -537,7 +600,7 @@ def test_numbers_and_learners_without_probabilities():
         ("predict", {"lines": ["| a\n| b"]}, "without a newline"),
         ("predict", {"texts": ["a"], "k": 0}, "k is 0; allowed is a whole number from 1 to 1000"),
         ("predict", {"texts": ["a"], "labels": ["b"]}, "'labels' is not known"),
-        ("predict", {"examples": [{"features": {"a": [1]}}]}, "examples[0].features.'a' is [1]"),
+        ("predict", {"examples": [{"features": {"a": ["b"]}}]}, "examples[0].features.'a'[0] is 'b'"),
         ("predict", {"examples": [{"features": {"a": True}}]}, "is True"),
         ("predict", {"examples": [{"features": {"a": {"b": {"c": 1}}}}]}, "features.'a'.'b' is"),
         ("predict", {"examples": [{"features": {"a": 1e39}}]}, "1e+39"),
@@ -1099,6 +1162,43 @@ def test_the_description_is_valid_and_complete(port):
             assert asked(port, method.upper(), path.replace("{name}", "model"), body)[0] in (200, 400), path
     paths = {path.rpartition("/")[2] for path in content["paths"]}
     assert paths == {*bodies.SHAPES, "model", "models", "healthz", "readyz", "metrics"}
+
+
+def test_a_client_is_generated_from_the_description(port, tmp_path, monkeypatch):
+    """Each form of a request is a named type; generators drop requests whose types are unions within unions."""
+    described = description.described()
+
+    def check(schema, named):
+        choices = schema.get("oneOf", schema.get("anyOf", ()))
+        assert named or not choices or (all("type" in one or "$ref" in one for one in choices) and len(choices) == 2)
+        for one in choices:
+            assert not {"oneOf", "anyOf", "properties"} & one.keys(), schema
+        for inner in schema.get("properties", {}).values():
+            check(inner, False)
+
+    for schema in described["components"]["schemas"].values():
+        check(schema, True)
+    pytest.importorskip("openapi_python_client")
+    (tmp_path / "openapi.json").write_text(json.dumps(described))
+    words = ("generate", "--path", "openapi.json", "--meta", "none", "--output-path", "generated")
+    generator = [sys.executable, "-m", "openapi_python_client", *words]
+    result = subprocess.run(generator, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "WARNING" not in result.stdout and "Unable" not in result.stdout
+    monkeypatch.syspath_prepend(str(tmp_path))
+    from generated import Client, models
+    from generated.api.default import learn, model, predict
+
+    client = Client(base_url=f"http://127.0.0.1:{port}")
+    features = models.Features.from_dict({"free": 1, "n": {"a": 2.5}})
+    for body in (
+        models.PredictTexts(texts=["free"], k=2),
+        models.PredictLines(lines=["| free"], k=2),
+        models.PredictExamples(examples=[models.PredictExample(features=features)], k=2),
+    ):
+        answer = predict.sync(client=client, body=body)
+        assert answer.predictions[0].prediction == "spam" and len(answer.predictions[0].top) == 2
+    assert learn.sync(client=client, body=models.LearnTexts(texts=["x"], labels=["spam"])).learned == 1
+    assert model.sync(client=client).reduction == "oaa"
 
 
 def test_answers_fit_the_description(tmp_path):

@@ -261,6 +261,7 @@ def test_a_start_that_fails_leaves_the_files_as_they_were(kind, tmp_path):
         options = {kind: first.port if kind == "port" else f"{first.port}"}
         options.update(pid_file=str(tmp_path / "pid"), port_file=str(tmp_path / "ports"))
         before = os.listdir(tmp_path)
+        assert first.ask(LINE) == ANSWER  # its kernels are loaded
         with mock.patch("xclass.run.warm_up.parts", side_effect=AssertionError):  # nor are kernels loaded
             second = Served(new(), options, {"path": str(tmp_path / "m")})
             second._thread.join(SECONDS)

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import os
+import subprocess
 import sys
 import threading
 import time
 from unittest import mock
 
+import numpy as np
 import pytest
 from servers import Messages, answers, connected, received, served
 
@@ -367,3 +369,62 @@ def test_models_of_a_folder_are_loaded_exchanged_and_ended(tmp_path):
         await models.end()
 
     asyncio.run(ask())
+
+
+REHEARSED = """
+import sys, warnings
+import numpy as np
+import xclass
+from xclass.kernels import jit
+from xclass.serving import rehearsal
+from xclass.serving.http import examples
+from xclass.serving.lines import Answerer
+
+learner = xclass.load(sys.argv[1])
+answerer = Answerer(learner, True)
+rehearsal.rehearse(answerer)
+assert not learner.core.take_notes() and learner.examples == 30
+loaded, load = [], jit._Versions._compiled_or_loaded
+
+
+def noted(one, types):
+    loaded.append(one._dispatcher.py_func.__name__)
+    return load(one, types)
+
+
+jit._Versions._compiled_or_loaded = noted
+
+
+def go(steps):
+    while steps.step(learner, *([9] if isinstance(steps, examples.Learning) else [])) is None:
+        pass
+
+
+rows = np.ones((2, learner.core.schema.width or 1), np.float32)
+forms = [["| f1"], ["|n f1:2 b=c"] * 3, xclass.Documents(["f1 x"]), [{"f1": 1, "b": "x"}]]
+if learner.core.schema.width:
+    forms = [rows]
+for given in forms:
+    for k in (None, 2):
+        examples.answers(learner, [examples.Question(given, k=k)])
+    go(examples.Explainer(examples.Question(given)))
+    if not isinstance(given, list) or isinstance(given[0], dict):
+        go(examples.Learning(examples.Question(given, ["c1"] * len(given))))
+if not learner.core.schema.width:
+    go(examples.Learning(examples.Question(["c1 | f1"])))
+    answerer.answers(b"| f1\\nc1 | f2\\nno bar\\n", True)
+assert not loaded, loaded
+"""
+
+
+@pytest.mark.parametrize("kind", ["oaa", "multiclass", "rows"])
+def test_no_request_loads_a_kernel_after_the_rehearsal(kind, tmp_path):
+    """Before, a server that was ready compiled for half a minute when the first text came."""
+    labels = [f"c{i % 3}" for i in range(30)]
+    with xclass.Learner(*(("oaa", 3) if kind == "oaa" else ()), learn_names=True, bits=12) as learner:
+        if kind == "rows":
+            learner.learn_many(np.eye(3, dtype=np.float32)[np.arange(30) % 3], labels)
+        else:
+            learner.learn_many([f"| f{i % 3}" for i in range(30)], labels)
+        learner.save(tmp_path / "m")
+    subprocess.run([sys.executable, "-W", "ignore", "-c", REHEARSED, tmp_path / "m"], check=True, timeout=600)

@@ -82,13 +82,19 @@ class Scores(NamedTuple):
     scores: np.ndarray
 
 
-def _answers(core: LearnerCore, task: BatchTask) -> np.ndarray:
-    """Return the predictions of a task: classes, numbers, or lists of labels as objects."""
+def _answers(core: LearnerCore, task: BatchTask, best_first: bool = False) -> np.ndarray:
+    """Return the predictions of a task: classes, numbers, or lists of labels as objects.
+
+    Lists are ascending, or have the most probable labels first.
+    """
     if task.chosen is not None:
         lists = np.empty(task.batch.n, object)
         labels, ends = task.chosen.labels.tolist(), task.chosen.start.tolist()
         for i in range(task.batch.n):
             lists[i] = labels[ends[i] : ends[i + 1]]
+            if best_first and task.ranked is not None and len(lists[i]) > 1:
+                ranked = task.ranked.labels[task.ranked.start[i] : task.ranked.start[i + 1]].tolist()
+                lists[i] = [y for y in ranked if y in lists[i]] + [y for y in lists[i] if y not in ranked]
         return lists
     assert task.prediction is not None  # the stages have set it
     return task.prediction.astype(_kind(core))
@@ -119,9 +125,9 @@ def single(core: LearnerCore, tasks: Sequence[BatchTask]) -> Any:
     return next((answers(core, task)[0] for task in tasks if task.batch.n), None)
 
 
-def answers(core: LearnerCore, task: BatchTask) -> list[Any]:
+def answers(core: LearnerCore, task: BatchTask, best_first: bool = False) -> list[Any]:
     """Return the predictions of a task: classes or their names, numbers, or lists of labels; None for no class."""
-    found: list[Any] = _answers(core, task).tolist()
+    found: list[Any] = _answers(core, task, best_first).tolist()
     if core.config.reduction.labels == "multilabel":
         return [_named(core, labels) for labels in found]
     if core.config.reduction.labels != "multiclass":

@@ -243,6 +243,8 @@ def _given(words: Sequence[str], own: Mapping[str, Option]) -> tuple[dict[str, A
     if "models" in given:
         if "http" not in given:
             raise UsageError("--models has no effect: it needs --http PORT, where the models are served")
+        if given.get("port") == 0:  # any free one is as good as none
+            del given["port"]
         for name in OF_ONE_MODEL & given.keys():
             raise UsageError(f"--{name} has no effect with --models, whose models only predict over HTTP; leave it out")
     for name in {"host", "port"} & given.keys() if "socket" in given else ():

@@ -29,12 +29,13 @@ from ..api import model_contents
 from ..api.learner import Learner
 from ..array_types import Int64s
 from ..errors import ModelError, UsageError, XclassError
+from ..kernels import jit
 from ..model import model_file
 from ..reductions.core import probabilities
-from ..run import warm_up
 from ..system import leftovers, output_file
 from .lines import Answerer, error_line
 from .operator_console import OperatorConsole
+from .rehearsal import rehearse
 
 T = TypeVar("T")
 
@@ -257,7 +258,7 @@ class Service:
 
         try:
             answerer = Answerer(learner, self.answerer.learns, self._listing)
-            await asyncio.to_thread(_load_kernels, answerer)
+            await asyncio.to_thread(load_kernels, answerer, self._console)
         except BaseException:
             learner.close()
             raise
@@ -291,7 +292,7 @@ class Service:
 
     def _work(self) -> None:
         try:
-            _load_kernels(self.answerer)
+            load_kernels(self.answerer, self._console)
             self.is_loaded = True
             while not self._ended or self._saving.is_set() or self._waiting or not self._arrivals.empty():
                 self._collect(self._arrivals.get())
@@ -477,10 +478,13 @@ class Service:
         self._console.info(f"model of {self.learner.examples} examples saved to {self._path}")
 
 
-def _load_kernels(answerer: Answerer) -> None:
-    """Load the kernels, or compile those that are not stored, before the first request needs them."""
-    for load in warm_up.parts(answerer.learner.core.reduction, answerer.learns, True).values():
-        load()
+def load_kernels(answerer: Answerer, console: OperatorConsole) -> None:
+    """Load the kernels of all kinds of requests, or compile those that are not stored, before the first one comes."""
+    component = f"serve-{answerer.learner.core.config.reduction.name}"
+    if jit.is_first_run(component):
+        console.info("kernels are compiled, up to a minute or two on a new machine; /readyz answers 503 until then")
+    rehearse(answerer)
+    jit.note_compiled(component)
 
 
 def _settle(future: asyncio.Future[Any], result: object, last: bool = True) -> None:

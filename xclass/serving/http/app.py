@@ -12,6 +12,7 @@ reaches the file system.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 import traceback
@@ -44,6 +45,7 @@ T = TypeVar("T")
 PAGE = Path(__file__).parent.parent / "page"
 LONG = 1 << 14  # bytes of a body that a thread parses, and examples times classes of an answer that it writes
 BODIES = 1 << 25  # bytes from which on long bodies are refused; once they are parsed they take ten times as much
+MOST_COLUMNS = 100  # of a table that are listed among the facts
 MOST_BYTES = 1 << 25  # of an answer, whose names of classes may have thousands each
 CLOSE = {"connection": "close"}
 POLICY = (
@@ -261,6 +263,8 @@ class App:
             "classes": None if record.labels == "simple" else number_of_classes(learner),
             "examples": learner.examples,
             "average_loss": average_loss,
+            "columns": dict(itertools.islice(learner.core.schema.columns.items(), MOST_COLUMNS)),
+            "width": learner.core.schema.width,
             "probabilities": bool(record.probabilities),
             "learns": desk.service.learns,
             "needs_token": self._guard.needs_token,

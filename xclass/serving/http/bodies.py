@@ -3,7 +3,7 @@
     predict   {"lines": ["| kettle leaf"], "k": 5}
     predict   {"examples": [{"features": {"kettle": 1, "leaf": 0.5}}], "k": 5}
     predict   {"texts": ["a kettle and a leaf"]}
-    predict   {"rows": [[0.25, -1.5, 3]]}
+    predict   {"rows": [[0.12, -0.5, 1.3]]}
     learn     {"lines": ["tea | kettle leaf"]}
     learn     {"examples": [{"features": {"kettle": 1}, "label": "tea", "weight": 2}]}
     learn     {"texts": ["a kettle and a leaf"], "labels": ["tea"]}
@@ -18,7 +18,10 @@ from __future__ import annotations
 
 import codecs
 import zlib
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from ...api.inputs import Documents
 from ...system import bounded_json
@@ -35,9 +38,26 @@ MOST_CLASSES_EXPLAINED = 10
 MOST_SHARES = 100  # of a class, or of a turn of a path through a tree
 MOST_LABELS = 10_000  # of an example
 LARGEST = 3.4e38  # value of a feature, or weight
+COMPONENTS: dict[str, Mapping[str, Any]] = {}  # schemas by their names, so that programs can make types of them
+
+
+def _component(name: str, kind: Kind) -> Kind:
+    """Return a kind whose schema has a name, and is not repeated."""
+    COMPONENTS[name], kind.schema = kind.schema, {"$ref": f"#/components/schemas/{name}"}
+    return kind
+
+
 NUMBER, WEIGHT = Number(-LARGEST, LARGEST), Number(0, LARGEST)
-NAME = AnyOf("a number or a text", NUMBER, Text())
-LABEL = OrNull(AnyOf("a number, a text, or a list of them", NAME, List(NAME, 0, MOST_LABELS)))
+NAME = _component("ClassName", AnyOf("a number or a text", NUMBER, Text()))
+LABELS = _component("LabelList", List(NAME, 0, MOST_LABELS))
+LABEL = _component(
+    "Label",
+    OrNull(AnyOf("a number, a text, or a list of them", NAME, LABELS)),
+)
+COMPONENTS["Label"] = {"anyOf": [NUMBER.schema, {"type": "string"}, LABELS.schema, {"type": "null"}]}
+
+
+ROW = _component("Row", List(NUMBER, 1, MOST_VALUES))
 
 
 class Line(Kind):
@@ -56,20 +76,25 @@ class Features(Kind):
 
     def __init__(self, namespaces: bool) -> None:
         self._inner = Features(False) if namespaces else None
-        nested = "; or a namespace, an object of such values" if namespaces else ""
-        values = [NUMBER.schema, {"type": "string"}, {"type": "null"}, *([self._inner.schema] if self._inner else [])]
+        nested = "; or a namespace, an object of such values; or the numbers of a dense column" if namespaces else ""
+        values = [NUMBER.schema, {"type": "string"}, {"type": "null"}]
+        if self._inner is not None:
+            values += [self._inner.schema, ROW.schema]
+        value = f"{'' if namespaces else 'Plain'}Value"
+        COMPONENTS[value] = {"anyOf": values}
         super().__init__(
             "an object of names and values",
             lambda value: isinstance(value, dict),
-            {"type": "object", "additionalProperties": {"anyOf": values}},
+            {"type": "object", "additionalProperties": {"$ref": f"#/components/schemas/{value}"}},
         )
+        _component("Features" if namespaces else "Namespace", self)
         self._value = Kind(
             f"{NUMBER.allowed}, a text, or null{nested}",
             lambda value: (
                 value is None
                 or isinstance(value, str)
                 or NUMBER.accepts(value)
-                or (namespaces and isinstance(value, dict))
+                or (namespaces and isinstance(value, (dict, list)))
             ),
         )
 
@@ -78,8 +103,8 @@ class Features(Kind):
         for name, item in value.items():
             if not self._value.accepts(item):
                 self._value.check(item, f"{key}.{short_repr(name)}")
-            if self._inner is not None and isinstance(item, dict):
-                self._inner.check(item, f"{key}.{short_repr(name)}")
+            if self._inner is not None and isinstance(item, (dict, list)):
+                (self._inner if isinstance(item, dict) else ROW).check(item, f"{key}.{short_repr(name)}")
 
 
 class Count(Kind):
@@ -113,34 +138,44 @@ class Either(Kind):
         self._kinds[given[0]].check(value, key)
 
 
-def _shape(optional: dict[str, Kind], labels: bool, most: int) -> Kind:
+FEATURES = Features(True)
+
+
+def _shape(name: str, optional: dict[str, Kind], labels: bool, most: int) -> Kind:
     """Return the kind of a request with at most `most` examples, which have labels and weights if `labels`."""
-    features = {"features": Features(True)}
+    features = {"features": FEATURES}
     of_texts = {"labels": List(LABEL, 1, most)} if labels else {}
     of_label: dict[str, Kind] = {"label": LABEL, "weight": WEIGHT} if labels else {}
     weights: dict[str, Kind] = {"weights": List(WEIGHT, 1, most)} if labels else {}
-    return Either(
-        {
-            "lines": Record({"lines": List(Line(), 1, most)}, optional),
-            "examples": Record({"examples": List(Record(features, of_label), 1, most)}, optional),
-            "texts": Record({"texts": List(Text(), 1, most), **of_texts}, {**weights, **optional}),
-            "rows": Record({"rows": List(List(NUMBER, 1), 1, most), **of_texts}, {**weights, **optional}),
-        }
-    )
+    example = _component(f"{name}Example", Record(features, of_label))
+    kinds = {
+        "lines": Record({"lines": List(Line(), 1, most)}, optional),
+        "examples": Record({"examples": List(example, 1, most)}, optional),
+        "texts": Record({"texts": List(Text(), 1, most), **of_texts}, {**weights, **optional}),
+        "rows": Record({"rows": List(ROW, 1, most), **of_texts}, {**weights, **optional}),
+    }
+    for given, kind in kinds.items():
+        _component(f"{name}{given.capitalize()}", kind)
+    return Either(kinds)
 
 
 SHAPES = {
     "predict": _shape(
+        "Predict",
         {"k": Count(MOST_CLASSES, description=f"Classes to list; at most {MOST_LISTED} for all examples.")},
         False,
         MOST_EXAMPLES,
     ),
-    "learn": _shape({}, True, MOST_EXAMPLES),
+    "learn": _shape("Learn", {}, True, MOST_EXAMPLES),
     "explain": _shape(
-        {"k": Count(MOST_CLASSES_EXPLAINED, default=2), "shares": Count(MOST_SHARES, default=20)}, False, MOST_EXPLAINED
+        "Explain",
+        {"k": Count(MOST_CLASSES_EXPLAINED, default=2), "shares": Count(MOST_SHARES, default=20)},
+        False,
+        MOST_EXPLAINED,
     ),
     "save": Record(),
 }
+FORMS = ("lines", "examples", "texts", "rows")
 ENCODINGS = (b"gzip", b"x-gzip", b"deflate")
 
 
@@ -176,7 +211,7 @@ def read(operation: str, body: bytes, longest_line: int) -> Question | None:
     given = bounded_json.parse(body.removeprefix(codecs.BOM_UTF8), SHAPES[operation], MOST_VALUES)
     if operation == "save":
         return None
-    (kind,) = (kind for kind in ("lines", "examples", "texts", "rows") if kind in given)
+    (kind,) = (kind for kind in FORMS if kind in given)
     examples: Any = given[kind]
     k, shares = int(given["k"]) if "k" in given else None, int(given.get("shares", 20))
     if len(examples) * (k or 0) > MOST_LISTED:
@@ -185,7 +220,7 @@ def read(operation: str, body: bytes, longest_line: int) -> Question | None:
         labels = [one.get("label") for one in examples] if operation == "learn" else None
         weights = [one.get("weight", 1.0) for one in examples] if operation == "learn" else None
         return Question([one["features"] for one in examples], labels, weights, k, shares)
-    for i, text in enumerate(() if kind == "rows" else examples):
+    for i, text in enumerate(examples if kind != "rows" else ()):
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
         if size > longest_line:
             raise Malformed(f"{kind}[{i}] has {size} bytes; allowed are {longest_line}")
@@ -195,4 +230,11 @@ def read(operation: str, body: bytes, longest_line: int) -> Question | None:
     for name, values in (("labels", labels), ("weights", weights)):
         if values is not None and len(values) != len(examples):
             raise Malformed(f"{name} has {len(values)} values and {kind} {len(examples)}; give one for each")
-    return Question(examples if kind == "rows" else Documents(examples), labels, weights, k, shares)
+    if kind == "texts":
+        return Question(Documents(examples), labels, weights, k, shares)
+    for i, row in enumerate(examples):
+        if len(row) != len(examples[0]):
+            raise Malformed(
+                f"rows[{i}] has {len(row)} numbers, and rows[0] has {len(examples[0])}; give as many in each"
+            )
+    return Question(np.array(examples, np.float32), labels, weights, k, shares)

@@ -115,44 +115,34 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+def _list(name: str) -> Schema:
+    return {"type": "array", "items": _ref(name)}
+
+
 def _object(properties: Schema, *required: str) -> Schema:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
 def _schemas() -> Schema:
-    class_name = {"type": ["integer", "number", "string", "null"], "description": "The number or the name of a class."}
     nullable = {"type": ["number", "null"]}
-    prediction = {
-        "description": "A class, a number, or a list of labels; null if there is nothing to predict yet.",
-        "anyOf": [class_name, {"type": "array", "items": class_name}],
-    }
-    top = _object({"class": class_name, "probability": {"type": "number"}}, "class", "probability")
-    predictions = {
-        "type": "array",
-        "items": _object({"prediction": prediction, "top": {"type": "array", "items": top}}, "prediction"),
-    }
-    warnings = {"type": "array", "items": {"type": "string"}}
     count = {"type": "integer", "minimum": 0}
-    share = _object({"name": {"type": "string"}, "share": nullable, "part": {"type": "string"}}, "name", "share")
-    shares = {"type": "array", "items": share}
-    turn = {"type": "object", "properties": {"shares": shares}}
-    scores = {"class": class_name, "score": nullable, "probability": nullable}
+    warnings = {"type": "array", "items": {"type": "string"}}
+    scores = {"class": _ref("Class"), "score": nullable, "probability": nullable}
     explained = {
         **scores,
         "parts": {"type": "object", "additionalProperties": nullable},
-        "shares": shares,
-        "path": {"type": "array", "items": turn},
+        "shares": _list("Share"),
+        "path": _list("Turn"),
     }
     explanation = {
-        "prediction": class_name,
+        "prediction": _ref("Class"),
         "label": {},
         "considered": count,
         "formula": {"type": "string"},
         "uses_features": {"type": "boolean"},
-        "classes": {"type": "array", "items": _object(explained, *explained)},
-        "others": {"type": "array", "items": _object(scores, *scores)},
+        "classes": _list("ExplainedClass"),
+        "others": _list("OtherClass"),
     }
-    latency = _object({"median": {"type": "number"}, "p99": {"type": "number"}}, "median", "p99")
     model = {
         "name": {"type": "string"},
         "reduction": {"type": "string"},
@@ -160,26 +150,43 @@ def _schemas() -> Schema:
         "classes": {"type": ["integer", "null"]},
         "examples": count,
         "average_loss": {**nullable, "description": "Mean loss of the predictions made before learning."},
+        "columns": {
+            "type": "object",
+            "additionalProperties": {"enum": ["number", "text", "category", "dense"]},
+            "description": "Columns of the tables learned from, which name features in a request, with their kinds.",
+        },
+        "width": {**count, "description": "Numbers of a row, 0 if none were learned."},
         "probabilities": {"type": "boolean"},
         "learns": {"type": "boolean"},
         "needs_token": {"type": "boolean"},
         "options": {"type": "object", "additionalProperties": True},
         "predicted": {**count, "description": "Examples predicted over HTTP since the server began."},
-        "latency_ms": {"anyOf": [latency, {"type": "null"}]},
+        "latency_ms": {"anyOf": [_ref("Latency"), {"type": "null"}]},
         "memory_bytes": count,
         "version": {"type": "string"},
     }
     return {
+        **bodies.COMPONENTS,
         "Error": _object({"error": {"type": "string"}}, "error"),
         **{f"{operation.capitalize()}Request": kind.schema for operation, kind in bodies.SHAPES.items()},
-        "PredictAnswer": _object({"predictions": predictions, "warnings": warnings}, "predictions"),
+        "Class": {"type": ["number", "string", "null"], "description": "The number or the name of a class."},
+        "Prediction": {
+            "description": "A class, a number, or a list of labels; null if there is nothing to predict yet.",
+            "anyOf": [{"type": "number"}, {"type": "string"}, {"type": "null"}, _list("Class")],
+        },
+        "Predicted": _object({"prediction": _ref("Prediction"), "top": _list("ListedClass")}, "prediction"),
+        "ListedClass": _object({"class": _ref("Class"), "probability": {"type": "number"}}, "class", "probability"),
+        "PredictAnswer": _object({"predictions": _list("Predicted"), "warnings": warnings}, "predictions"),
         "LearnAnswer": _object(
-            {"learned": count, "predictions": predictions, "warnings": warnings}, "learned", "predictions"
+            {"learned": count, "predictions": _list("Predicted"), "warnings": warnings}, "learned", "predictions"
         ),
-        "ExplainAnswer": _object(
-            {"explanations": {"type": "array", "items": _object(explanation, *explanation)}, "warnings": warnings},
-            "explanations",
-        ),
+        "Share": _object({"name": {"type": "string"}, "share": nullable, "part": {"type": "string"}}, "name", "share"),
+        "Turn": {"type": "object", "properties": {"shares": _list("Share")}},
+        "ExplainedClass": _object(explained, *explained),
+        "OtherClass": _object(scores, *scores),
+        "Explanation": _object(explanation, *explanation),
+        "ExplainAnswer": _object({"explanations": _list("Explanation"), "warnings": warnings}, "explanations"),
+        "Latency": _object({"median": {"type": "number"}, "p99": {"type": "number"}}, "median", "p99"),
         "SaveAnswer": _object({"examples": count}, "examples"),
         "Model": _object(model, *model),
     }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -19,11 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...api import arrays, inputs, results, unknown_features
+from ...api.inputs import Documents
 from ...api.labels import one_by_one
 from ...api.learner import Learner
 from ...api.learner_core import LearnerCore
+from ...array_types import Float32s
 from ...data import batch_ops
 from ...data.batch import Batch
+from ...data.schema import CATEGORY, DENSE, MATRICES, NUMBER, TEXT
 from ...errors import UsageError, XclassError
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.probabilities import Options as ListingOptions
@@ -35,6 +39,7 @@ MOST_WARNINGS = 10  # of a request that are answered
 PLACE = re.compile(r"^(batch:|y\[|sample_weight\[)([0-9]+)")  # of an example in a message
 BATCH_WORK = 512  # most work of a batch, unless it has a single example; about 10 ms
 BYTES_OF_WORK, VALUES_OF_WORK = 64, 8  # of an example that take about the time of one with few features
+SHOWN_COLUMNS = 5  # of a table, in a message
 CLASSES_OF_WORK = 16  # classes that are listed in about the time of a prediction
 
 
@@ -43,7 +48,7 @@ class Question(NamedTuple):
 
     Attributes
     ----------
-    examples : what `Learner.learn_many` takes as X: lines of VW text, dictionaries, rows of numbers, or Documents
+    examples : what `Learner.learn_many` takes as X: lines of VW text, dictionaries, Documents, or an array of rows
     labels : their labels, None if lines have them or nothing is learned
     weights : their weights, None for 1
     k : number of classes to list or to explain, None for the prediction alone
@@ -51,7 +56,7 @@ class Question(NamedTuple):
     before : number of examples of the same request that are in earlier questions
     """
 
-    examples: Sequence[Any]
+    examples: Sequence[Any] | Float32s
     labels: list[Any] | None = None
     weights: list[float] | None = None
     k: int | None = None
@@ -79,10 +84,10 @@ class Question(NamedTuple):
             work += own
         if len(ends) == 1:
             return [self]
-        made = type(self.examples)
+        made = Documents if isinstance(self.examples, Documents) else lambda part: part
         return [
             self._replace(
-                examples=made(self.examples[low:high]),  # type: ignore[call-arg]
+                examples=made(self.examples[low:high]),
                 labels=self.labels and self.labels[low:high],
                 weights=self.weights and self.weights[low:high],
                 before=low,
@@ -93,10 +98,8 @@ class Question(NamedTuple):
 
 def size_of(example: Any) -> int:
     """Return how much work an example is, compared with one of few features, by its bytes and values."""
-    if isinstance(example, str):
+    if not isinstance(example, dict):  # text, or a row of numbers
         return 1 + len(example) // BYTES_OF_WORK
-    if isinstance(example, list):
-        return 1 + len(example) // VALUES_OF_WORK
     values = example.values()
     return 1 + sum(size_of(one) if isinstance(one, (str, dict)) else 1 for one in values) // VALUES_OF_WORK
 
@@ -221,7 +224,8 @@ def _converted(
                 raise UsageError(f"{learner.core.config.reduction.name} does not estimate probabilities; leave k out")
             given = learner.converted(functools.partial(_batches, question, learns), learns)
         except XclassError as error:
-            error.args = (_moved(str(error), question.before),)
+            form = _form(learner.core) if isinstance(error, UsageError) else ""
+            error.args = (_moved(str(error), question.before) + form,)
             found.append(error)
             continue
         for batch in given:
@@ -232,6 +236,15 @@ def _converted(
     if len(batches) > 1:
         return found, batch_ops.pick([(batch, np.arange(batch.n)) for batch in batches]), owners
     return found, batches[0] if batches else None, owners
+
+
+def _form(core: LearnerCore) -> str:
+    """Return the end of a message about examples of another form than those learned: the JSON to send."""
+    shown = {NUMBER: 0.5, TEXT: "some words", CATEGORY: "red", DENSE: [0.5, 1.0]}
+    columns = {name: shown[kind] for name, kind in itertools.islice(core.schema.columns.items(), SHOWN_COLUMNS)}
+    if columns:
+        return f"; send {json.dumps({'examples': [{'features': columns}]}, ensure_ascii=False)}"
+    return '; send {"rows": [[0.5, 1.0]]}' if core.schema.form == MATRICES else ""
 
 
 def _batches(question: Question, learns: bool, own: inputs.Inputs) -> list[Batch]:
@@ -302,7 +315,7 @@ def _add(
     owners: Sequence[int],
 ) -> None:
     """Add the predictions of a task to the answers of the questions that own its examples."""
-    predicted = results.answers(core, task)
+    predicted = results.answers(core, task, best_first=not core.spec.vw_exact)
     k = max((questions[i].k or 0 for i in set(owners)), default=0)
     lists = results.best_lists(core, task, k) if k and not task.learn else None
     labels: list[list[Any]] = []

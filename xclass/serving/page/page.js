@@ -1,7 +1,7 @@
 "use strict";
 
 const SECONDS = 2; // between two readings of the model's facts
-const TOP = 10, EXPLAINED = 2, SHARES = 10;
+const TOP = 10, EXPLAINED = 2, SHARES = 10, COLUMNS = 30;
 const at = (id) => document.getElementById(id);
 let model = "", facts = null, asked = null;
 
@@ -40,13 +40,51 @@ async function request(operation, body) {
 
 // The form in which a text is sent, by the rule that the page states.
 function read(text) {
-  if (text.includes("|") && !text.trimStart().startsWith("{")) return { lines: [text.trim().replaceAll("\n", " ")] };
-  if (!text.trimStart().startsWith("{")) return { texts: [text.trim()] };
+  const first = text.trimStart()[0];
+  if (text.includes("|") && first !== "{" && first !== "[") return { lines: [text.trim().replaceAll("\n", " ")] };
+  if (first !== "{" && first !== "[") return { texts: [text.trim()] };
+  let parsed;
   try {
-    return { examples: [{ features: JSON.parse(text) }] };
+    parsed = JSON.parse(text);
   } catch (error) {
+    if (first === "[") return { texts: [text.trim()] };
     throw new Error(`The example begins with a brace but is no JSON: ${error.message}`);
   }
+  return first === "[" ? { rows: [parsed] } : { examples: [{ features: parsed }] };
+}
+
+// A model that has learned from tables has a field for each of their columns.
+function showColumns() {
+  const columns = Object.entries(facts.columns), place = at("columns");
+  place.hidden = !columns.length || columns.length > COLUMNS;
+  if (place.hidden || place.dataset.of === JSON.stringify(columns)) return;
+  place.dataset.of = JSON.stringify(columns);
+  place.replaceChildren(...columns.map(([name, kind], i) => {
+    const field = element("input", null), label = element("label", `${name} (${kind === "dense" ? "numbers in brackets" : kind})`);
+    label.htmlFor = field.id = `column-${i}`;
+    [field.dataset.name, field.dataset.kind, field.autocomplete, field.spellcheck] = [name, kind, "off", false];
+    return element("p", null, label, field);
+  }));
+  at("example-label").textContent = "Or the whole example: a sentence, a line of VW text, or JSON";
+}
+
+function readColumns() {
+  const filled = at("columns").hidden ? [] : [...at("columns").querySelectorAll("input")].filter((field) => field.value.trim());
+  if (!filled.length) return null;
+  const value = ({ value: typed, dataset: { name, kind } }) => {
+    if (kind !== "number" && kind !== "dense") return typed;
+    try {
+      return JSON.parse(typed);
+    } catch {
+      throw new Error(`${name} is ${typed}; type ${kind === "dense" ? "numbers in brackets, such as [0.5, 1.2]" : "a number"}`);
+    }
+  };
+  return { examples: [{ features: Object.fromEntries(filled.map((field) => [field.dataset.name, value(field)])) }] };
+}
+
+function warn(warnings) {
+  at("warnings").replaceChildren(...[...new Set(warnings)].map((text) => element("li", text)));
+  at("warnings").hidden = !warnings.length;
 }
 
 async function guarded(button, work) {
@@ -63,15 +101,16 @@ async function guarded(button, work) {
 }
 
 async function predict() {
-  const text = at("example").value;
-  if (!text.trim()) throw new Error("Type an example first.");
-  const given = read(text);
+  const text = at("example").value, filled = readColumns();
+  if (!filled && !text.trim()) throw new Error("Type an example first.");
+  const given = filled || read(text);
   if (!facts) await refresh();
   const began = performance.now();
   const answer = await request("predict", facts.probabilities ? { ...given, k: TOP } : given);
   const milliseconds = performance.now() - began;
   const [{ prediction, top = [] }] = answer.predictions;
   asked = given;
+  warn(answer.warnings || []);
   at("verdict").textContent = `${shown(prediction)}, answered in ${number(milliseconds, 3)} ms`;
   const rows = at("top").tBodies[0];
   rows.replaceChildren(...top.map((one) => row(String(one.class), one.probability, 1, "")));
@@ -86,7 +125,9 @@ async function explain(given) {
   place.replaceChildren();
   let explanation;
   try {
-    [explanation] = (await request("explain", { ...given, k: EXPLAINED })).explanations;
+    const answer = await request("explain", { ...given, k: EXPLAINED });
+    [explanation] = answer.explanations;
+    if (at("warnings").hidden) warn(answer.warnings || []);
   } catch (error) {
     place.append(classed("note", element("p", `No explanation: ${error.message}`)));
     return;
@@ -130,11 +171,12 @@ async function learn() {
   const label = at("teach").dataset.lists ? labels : typed;
   let given = asked;
   if (given.lines) given = { lines: [`${labels.join(",")} ${given.lines[0].slice(given.lines[0].indexOf("|"))}`] };
-  else if (given.texts) given = { ...given, labels: [label] };
+  else if (given.texts || given.rows) given = { ...given, labels: [label] };
   else given = { examples: [{ ...given.examples[0], label }] };
-  await request("learn", given);
-  at("learned").textContent = `Learned as ${shown(labels)}.`;
+  const { learned, warnings = [] } = await request("learn", given);
+  at("learned").textContent = learned ? `Learned as ${shown(labels)}.` : "Nothing was learned.";
   await predict();
+  if (warnings.length) warn(warnings);
   await refresh();
 }
 
@@ -152,6 +194,7 @@ async function refresh() {
   facts = await request("model");
   at("model-name").textContent = facts.name;
   const classes = facts.classes === null ? "real numbers" : `${whole(facts.classes)} classes`;
+  showColumns();
   at("summary").textContent = `${facts.reduction} learned ${classes} from ${whole(facts.examples)} examples.`;
   at("teach").hidden = !facts.learns;
   at("teach").dataset.lists = facts.labels === "multilabel" ? "yes" : "";

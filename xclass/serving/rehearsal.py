@@ -1,0 +1,85 @@
+"""Load the kernels of all kinds of requests before the first one comes, or compile those that are not stored.
+
+A small new learner with the options of the one that is served answers a request of each kind. Whatever code a request
+passes, its kernels are loaded then, and the learner that is served stays as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from ..api import configuration
+from ..api.inputs import Documents
+from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
+from ..errors import XclassError
+from ..run import warm_up
+from .http import examples
+from .http.examples import Question
+from .lines import Answerer
+
+BITS, CLASSES, COLUMNS, ROUNDS = 12, 16, 4, 3  # of the small learner
+FEATURES: dict[str, Any] = {"a": 1, "b": "red", "n": {"c": 0.5}}
+
+
+def rehearse(answerer: Answerer) -> None:
+    """Load or compile the kernels that the learner of an answerer needs."""
+    core = answerer.learner.core
+    for load in warm_up.parts(core.reduction, answerer.learns, True).values():
+        load()
+    if core.config.reduction.learns_at_end or core.preview_size is not None:
+        return  # a new one would need to see more examples
+    with contextlib.suppress(Exception):  # the first requests load what is missing
+        for rows in (False, True) if core.schema.width else (False,):
+            with _small(core) as learner:
+                _ask(learner, answerer.learns, rows)
+
+
+def _small(core: LearnerCore) -> Learner:
+    """Return a new learner with the options of another one."""
+    config, named = core.config, core.classes is not None
+    changed: dict[str, Any] = {"bits": min(config.learner.bits, BITS), "named_labels": None, "learn_names": named}
+    classes = config.values().get(config.reduction.name)
+    if type(classes) is int:
+        changed[config.reduction.name] = min(classes, CLASSES)
+    return Learner.of(LearnerCore(config.with_values(changed), configuration.NEW_LEARNER))
+
+
+def _ask(learner: Learner, learns: bool, rows: bool) -> None:
+    """Let a new learner learn, and answer each kind of request."""
+    core = learner.core
+    kind, named = core.config.reduction.labels, core.classes is not None
+    words = ("tea", "beer") if named else ("1", "2")
+    labels: list[Any] = [word if named else int(word) for word in words]
+    labels = [[label] for label in labels] if kind == "multilabel" else labels
+    given: list[Any] = [FEATURES] * 2
+    if rows:
+        width = core.config.parser.dense_namespace()[1] or COLUMNS
+        given = np.eye(2, width, dtype=np.float32)  # type: ignore[assignment]
+    unlabelled = ["|n a:1 b=red c"] * 2
+    lines = [f"{word} 't {line}" for word, line in zip(words, unlabelled, strict=True)]
+    for _ in range(ROUNDS):
+        _learn(learner, Question(given, labels, [1.0, 1.0]))
+    if learns and not rows:
+        _learn(learner, Question(lines))
+        _learn(learner, Question(Documents(["a red cup"] * 2), labels))
+    k = 2 if core.config.reduction.probabilities else None
+    asked: list[Any] = [given] if rows else [given, unlabelled, Documents(["a red cup"] * 2)]
+    for one in asked:
+        for count in {None, k}:
+            examples.answers(learner, [Question(one, k=count), Question(one[:1], k=count)])
+        with contextlib.suppress(XclassError):  # it does not explain
+            explainer = examples.Explainer(Question(one, k=k))
+            while explainer.step(learner) is None:
+                pass
+    if not rows:
+        Answerer(learner, learns).answers("".join(f"{line}\n" for line in lines).encode(), learns)
+
+
+def _learn(learner: Learner, question: Question) -> None:
+    learning = examples.Learning(question)
+    while learning.step(learner, len(question.examples)) is None:
+        pass
