@@ -112,7 +112,7 @@ def test_files_that_were_refused_are_tried_again(tmp_path):
         write(tmp_path / "one.bin")
         models = FolderModels(str(tmp_path), xclass.load, messages)
         too_many = OSError(errno.EMFILE, "Too many open files")
-        with mock.patch("xclass.model.model_file.mmap.mmap", side_effect=too_many):
+        with mock.patch("xclass.model.model_file.open", side_effect=too_many, create=True):
             for _ in range(2):
                 await models.refresh(False)
         assert len(messages) == 1 and "Too many open files" in messages[0]
