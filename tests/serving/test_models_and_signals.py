@@ -119,7 +119,7 @@ def test_files_that_were_refused_are_tried_again(tmp_path):
         await models.refresh(False)
         assert await answers(models.services["one"], LINE) == ANSWER
         write(tmp_path / "one.bin", 2)
-        with mock.patch("xclass.model.model_file.load", side_effect=ModelError("wrong")):
+        with mock.patch("xclass.model.model_file.opened", side_effect=ModelError("wrong")):
             await models.refresh(False)
         assert messages[-1] == "one: the model was not loaded: wrong; the model that was loaded before is served on"
         await models.refresh(False)
