@@ -2,9 +2,10 @@
 
 import gzip
 import os
+import shutil
 
 import pytest
-from command import learn, xclass
+from command import learn, start_process, xclass
 
 DATA = "1 |a x\n2 |a y\n3 |a z\n" * 8
 
@@ -128,3 +129,20 @@ def test_files_beside_the_data_may_be_compressed(place):
     (place / "cut.gz").write_bytes((place / "p.gz").read_bytes()[:-9])
     result = xclass("compare", "p", "cut.gz", "-d", "d.vw", cwd=place)
     assert result.status == 1 and "cut.gz: the compressed data end too early" in result.err
+
+
+def test_a_model_that_another_process_has_saved_meanwhile_is_not_replaced(place):
+    """Two runs, or two servers, with one -f: the second to end would take away what the first has learned."""
+    shutil.copy(place / "ma", place / "m")
+    learn("d.vw", "-i", "m", "-f", "m", "--quiet", cwd=place)  # one after the other they may
+    child = start_process("-i", "m", "-f", "m", cwd=place)
+    for line in child.stderr:
+        if line.startswith(b"Data:"):
+            break
+    learn("d.vw", "-i", "ma", "-f", "m", "--quiet", cwd=place)
+    before = (place / "m").read_bytes()
+    err = child.communicate(DATA.encode(), timeout=400)[1]
+    assert child.returncode == 1
+    assert b"m: another process has saved a model here since this one began, so it is not replaced" in err
+    assert b"what was learned is in m.interrupted" in err
+    assert (place / "m").read_bytes() == before and (place / "m.interrupted").exists()

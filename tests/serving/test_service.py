@@ -64,6 +64,20 @@ def test_predictions_do_not_wait_for_a_save_and_learning_does(tmp_path):
     assert xclass.load(path).examples == 31
 
 
+def test_a_model_that_another_process_has_saved_is_not_replaced(tmp_path):
+    path = tmp_path / "m"
+    with new() as learner:
+        learner.learn_many(LEARNED.decode().splitlines())
+        learner.save(tmp_path / "other")
+    with pytest.raises(ModelError, match="another process has saved a model here"):  # noqa: SIM117 (the order is plainer)
+        with new() as learner, served(learner, path=str(path), checkpoint=10) as running:
+            assert running.ask(LEARNED[: len(LEARNED) // 3]).count(b"\n") == 10
+            path.write_bytes((tmp_path / "other").read_bytes())
+            assert running.ask(LEARNED).count(b"\n") == 30
+    assert any("was not saved" in text and "another process" in text for text in running.messages)
+    assert xclass.load(path).examples == 30 and xclass.load(f"{path}.interrupted").examples == 40
+
+
 def test_checkpoints_that_cannot_be_saved_are_reported_and_learning_goes_on(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -24,7 +24,7 @@ from typing import NoReturn, TextIO
 from .. import __version__
 from ..errors import UsageError, XclassError, XclassWarning
 from ..options import resolve as options_resolve
-from ..system import terminal
+from ..system import output_file, terminal
 from . import arguments, help_text, serve, subcommands, vw_flags
 from .declared import add_implied_options, prepare_files
 from .declared import option_groups as option_groups  # other modules take it from here
@@ -141,6 +141,7 @@ def _end_process(code: int) -> NoReturn:
 
 def status(argv: Sequence[str]) -> int:
     """Execute one command line and return its exit status; errors are reported on standard error."""
+    output_file.drop_claims()  # of an earlier command of this process
     try:
         code = run(argv)
         with contextlib.suppress(BrokenPipeError):  # the command has ended, whoever has read its output

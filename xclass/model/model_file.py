@@ -82,7 +82,10 @@ def save(
             _write(unfinished.file, options, facts, arrays)
             unfinished.flush()
             if into is None:
+                if links == "follow":
+                    output_file.check_claim(path)
                 unfinished.take_place()
+                output_file.renew_claim(path)
         finally:
             if into is None:
                 unfinished.close()

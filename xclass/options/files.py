@@ -51,6 +51,8 @@ def check(declared: Mapping[str, Option], given: Mapping[str, object]) -> None:
             output_file.check_writable(file.path, file.option.writes)
         if file.option.writes == output_file.MODEL:
             output_file.refuse_other_file(file.path, file.derived)
+            if not file.derived:
+                output_file.claim(file.path)
 
 
 def _files(declared: Mapping[str, Option], given: Mapping[str, object]) -> Iterator[File]:

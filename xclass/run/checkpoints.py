@@ -150,6 +150,7 @@ class Saver:
         assert self._best is not None
         with model_file.explain_save_errors(path):
             if path == self._model:
+                output_file.check_claim(path)
                 self._best.take_place()
             else:
                 self._best.copy(path, links)
@@ -177,7 +178,7 @@ class Saver:
         if self._model is None:
             return "no -f was given, so nothing was saved"
         for path in self._model_paths():
-            if _identity(path) != self._saved[path][0]:  # saving was complete but not yet noted
+            if output_file.identity(path) != self._saved[path][0]:  # saving was complete but not yet noted
                 return f"{path} holds what was learned from {self.learned} examples"
         for path in self._model_paths():
             count = self._saved[path][1]
@@ -193,7 +194,7 @@ class Saver:
 
     def _record_saved(self, path: str, examples: int) -> None:
         """Note that the file at `path` holds the model learned from this number of examples."""
-        self._saved[path] = _identity(path), examples
+        self._saved[path] = output_file.identity(path), examples
 
     def counters(self) -> dict[str, Any]:
         """Return VW's counters of the run, which a readable model shows."""
@@ -203,15 +204,6 @@ class Saver:
         """Remove the temporary file."""
         if self._best is not None:
             self._best.close()
-
-
-def _identity(path: str) -> object:
-    """Return a value that changes when the file at `path` is replaced; None if there is no file."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def _is_file(path: str) -> bool:

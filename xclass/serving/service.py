@@ -145,6 +145,7 @@ class Service:
         self._console = OperatorConsole(quiet=True) if console is None else console
         if path is not None:
             model_file.check_writable(path)
+            output_file.claim(path)
             leftovers.remove(path, derived=True)
         self.lines_at_once = 64
         self.is_loaded = False
@@ -240,6 +241,8 @@ class Service:
         before.
         """
         examples, keeping = self.learner.examples, False
+        if self._path is not None:
+            output_file.renew_claim(self._path)  # by the operator, who wants what the files hold now
         learner = await asyncio.to_thread(load)
 
         def keep(old: Learner) -> None:
@@ -283,6 +286,8 @@ class Service:
                 await asyncio.to_thread(self._thread.join)
             except asyncio.CancelledError as error:
                 cancelled = error
+        if self._path is not None:
+            output_file.drop_claims(self._path)
         if cancelled is not None:
             raise cancelled
         if self.failure is not None:

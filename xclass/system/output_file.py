@@ -128,6 +128,51 @@ def refuse_beginning(path: str, first: bytes) -> None:
         )
 
 
+_claimed: dict[str, object] = {}  # file to save a model to -> what was there when this process began, or has saved
+
+
+def claim(path: str) -> None:
+    """Note which file is at `path`, to which a model will be saved, so that one of another process is not replaced.
+
+    No file is locked, so nothing is left behind by a process that is killed.
+    """
+    _claimed.setdefault(os.path.realpath(path), identity(path))
+
+
+def check_claim(path: str) -> None:
+    """Raise ModelError if another process has written the file at `path` since `claim`."""
+    found, real = identity(path), os.path.realpath(path)
+    if real in _claimed and found not in (None, _claimed[real]):
+        raise ModelError(
+            f"{path}: another process has saved a model here since this one began, so it is not replaced; give each "
+            "process a file of its own"
+        )
+
+
+def renew_claim(path: str) -> None:
+    """Note that the file at `path` is that of this process, or is known to it, if it is claimed."""
+    real = os.path.realpath(path)
+    if real in _claimed:
+        _claimed[real] = identity(path)
+
+
+def drop_claims(path: str | None = None) -> None:
+    """Forget what `claim` has noted of a file, or of all."""
+    if path is None:
+        _claimed.clear()
+    else:
+        _claimed.pop(os.path.realpath(path), None)
+
+
+def identity(path: str) -> object:
+    """Return a value that changes when the file at `path` is replaced or written; None if there is no file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+
+
 def places(path: str | None, _: object = None) -> list[str]:
     """Return the files that a run writes for an option: FILE, or FILE.interrupted if it ends early."""
     if path is None:
