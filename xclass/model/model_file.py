@@ -75,7 +75,7 @@ def save(
                 return
         unfinished = into or leftovers.Unfinished(path, links)
         try:
-            if links != "replace":
+            if into is None and links != "replace":
                 output_file.refuse_beginning(given_path, unfinished.beginning(output_file.MODEL_BEGINNING))
             unfinished.file.seek(0)
             unfinished.file.truncate()

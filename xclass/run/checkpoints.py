@@ -152,6 +152,7 @@ class Saver:
             if path == self._model:
                 output_file.check_claim(path)
                 self._best.take_place()
+                output_file.renew_claim(path)
             else:
                 self._best.copy(path, links)
 
