@@ -92,8 +92,8 @@ SENTENCES = {
     PAIR_VALUE: "{seen!r} is not a finite number; a feature is number:value",
     BEYOND_FEATURES: "feature {seen!r} is not below the number of features in the header",
     CELL: "{seen!r} is text that is not a finite number, and the column {column!r} has the kind number; leave the cell "
-    "empty where the value is not known, write True and False as 1 and 0, or train the model with --column_kind "
-    "{as_text}",
+    "empty where the value is not known, write decimals with a point, and True and False as 1 and 0, or train the "
+    "model with --column_kind {as_text}",
     ENTRY: "{seen!r} is not allowed here; give {column}",
     ROW_NAME: "{seen!r} is in the namespace of --dense, and not named by the number of a column; write number:value, "
     "with numbers from 0 on, or :value for each column in order",
