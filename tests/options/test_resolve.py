@@ -206,6 +206,21 @@ def test_options_of_vw_without_effect_are_warned_of():
     assert warned({**given, "passes": 2}) == warned({**given, "vw_exact": True}) == []
     assert warned({**given, "passes": 2, "holdout_after": 9}) == ["--holdout_period"]
     assert warned({"ignore": ("a",), "keep": ("b",)}) == ["--ignore"]
+    assert warned({"kill_cache": True}) == ["--kill_cache"] and not warned({"kill_cache": True, "cache": True})
+    assert warned({"keep_last": True, "data": ("a",)}) == ["--keep_last"]
+    assert not warned({"keep_last": True, "data": ("a",), "passes": 2})
+    tree = {"recall_tree": 9}
+    assert warned({**tree, "link": "glf1"}) == ["--link"]
+    assert not warned({**tree, "link": "glf1", "randomized_routing": True})
+    for chosen in (tree, {"ect": 9}, {"oaa": 9, "loss_function": "logistic"}, {"loss_function": "logistic"}):
+        assert warned({**chosen, "label_range": "seen"}) == ["--label_range"]
+        assert not warned({**chosen, "label_range": "seen", "loss_function": "squared"})
+        assert not warned({**chosen, "label_range": "seen", "vw_exact": True})
+    assert not warned({"oaa": 9, "label_range": "seen"})
+    for given in ({"most_errors": 5}, {"means": 9, "quadratic": ("ab",)}):
+        with pytest.raises(UsageError, match="has no effect"):
+            warned(given)
+    assert warned({"means": 9, "bits": 12}) == ["--bit_precision"] and not warned({"multiclass": 9, "bits": 12})
 
 
 def test_value_that_agrees_with_the_model_is_accepted():

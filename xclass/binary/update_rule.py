@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import UsageError
 from ..options.declare import OptionGroup, option, options_of
-from ..options.relations import conflict, no_effect, refused
+from ..options.relations import conflict, no_effect, refused, warned
 from ..options.search import Facts, Search, between, one_of
 from ..system import memory
 from . import loss
@@ -37,6 +37,9 @@ def _losses(facts: Facts) -> Search | None:
 def _penalties(facts: Facts) -> Search | None:
     """Return the coefficients of L1 to try: those of the softmax tree, whose leaves must be sparse."""
     return between(0.01, 1.0, "log", first=(0.03, 0.1)) if facts.reduction == "softmax_tree" else None
+
+
+LOGISTIC_BY_DEFAULT = {"recall_tree", "ect"}  # reductions, of those that take --label_range
 
 
 @dataclass(frozen=True)
@@ -206,6 +209,17 @@ class Options(OptionGroup):
             final_regressor=None,
             readable_model=None,
             invert_hash=None,
+        ),
+        *(
+            warned(
+                "label_range",
+                "with --loss_function logistic, predictions are limited to +-50 whatever the labels are",
+                loss_function=loss_function,
+                reduction=names,
+                min_prediction=None,
+                max_prediction=None,
+            )
+            for loss_function, names in (("logistic", True), (None, LOGISTIC_BY_DEFAULT))
         ),
         no_effect("constant", "--noconstant leaves the constant out", noconstant=True),
         conflict(

@@ -23,6 +23,7 @@ from ..data.batch import Batch
 from ..data.schema import Schema
 from ..errors import DataError, UsageError
 from ..options.declare import OptionGroup, option
+from ..options.relations import warned
 from ..system import leftovers
 from ..text import urls
 from ..text.reader import Reader as TextReader
@@ -52,6 +53,10 @@ class Options(OptionGroup):
     )
     cache_file: str | None = option("like --cache, with this file", reads=True, writes="the cache")
     kill_cache: bool = option("make the cache again even if it is current", flags=("-k", "--kill_cache"))
+
+    RULES = (
+        warned("kill_cache", "without -c or --cache_file there is no cache to make again", cache=None, cache_file=None),
+    )
 
 
 class Source:

@@ -106,6 +106,7 @@ class Options(OptionGroup):
             passes=1,
             holdout_after=None,
         ),
+        warned("keep_last", "in a single pass its model is saved; give --passes", passes=1, data=True),
         warned("holdout_period", "--holdout_after says which lines are held out", holdout_after=True),
     )
 

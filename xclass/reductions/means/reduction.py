@@ -39,7 +39,7 @@ from ...kernels import hash_table
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, option
-from ...options.relations import refused
+from ...options.relations import no_effect, refused, warned
 from ..core import label_arrays, probabilities
 from ..core.base import Learner, Reduction, taken
 from ..core.calibration import Report
@@ -50,6 +50,10 @@ from .class_means import FEW_CLASSES, ClassMeans
 from .kernels import LANES, Seen
 
 MOST_COLUMNS = 1 << 12
+OF_FEATURES = (
+    "quadratic cubic interactions permutations leave_duplicate_interactions ngram skips ignore keep ignore_linear "
+    "text_split text_case text_unicode text_ngram text_chars"
+)
 MOST_WEIGHT = 2.0**64  # of a row
 SUPPORTED_OPTIONS = ("bits", "predict_only_model")  # of the binary learner; bits are those of features beside the rows
 
@@ -67,6 +71,8 @@ class Options(OptionGroup):
 
     RULES = (
         refused(gd.other_options(SUPPORTED_OPTIONS), "has no effect with --means, which has no hashed weights"),
+        no_effect(OF_FEATURES, "--means learns dense rows alone; --multiclass learns features, too"),
+        warned("bits", "--means learns dense rows alone, and has no table of weights; leave it out"),
         refused("vw_exact", "cannot be combined with --means, which VW does not have: leave one of them out"),
     )
 

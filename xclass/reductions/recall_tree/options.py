@@ -12,7 +12,7 @@ from ...binary import gd
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, option, options_of
-from ...options.relations import conflict, no_effect, refused
+from ...options.relations import conflict, no_effect, refused, warned
 from ...options.search import Facts, Search, between, flag
 from ..core import probabilities
 from ..core.spec import LearnerSpec
@@ -91,6 +91,7 @@ class Options(OptionGroup):
     )
 
     RULES = (
+        warned("link", "glf1 matters to --randomized_routing only; give both", link="glf1", randomized_routing=None),
         no_effect("bern_hyper", "--recall_stop never compares no bounds", recall_stop="never"),
         refused(
             options_of(probabilities.Options),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...errors import UsageError
 from ...options.declare import OptionGroup, option
+from ...options.relations import no_effect
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Options(OptionGroup):
         writes="the wrong lines",
     )
     most_errors: int = option("write at most N lines with --errors", default=1000, minimum=1)
+
+    RULES = (no_effect("most_errors", "it needs --errors FILE, to which the lines are written", errors=None),)
 
     @property
     def needs_probabilities(self) -> bool:
