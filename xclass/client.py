@@ -105,7 +105,7 @@ class Client:
     def learn(self, lines: Iterable[str]) -> list[str]:
         """Learn labelled lines, `label | features`, and return the predictions made before each was learned."""
         if not self._learns:
-            raise ValueError("the server only predicts, because it was started with -t; start it with -f FILE")
+            raise ValueError("the server only predicts, because it was started with -t; give -f FILE instead to learn")
         return self.predict(lines)
 
     def predict_top_k(self, lines: Iterable[str]) -> list[list[tuple[str, float]]]:

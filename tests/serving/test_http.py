@@ -36,7 +36,7 @@ from servers import SECONDS, command, served
 import xclass
 from xclass.api import model_contents
 from xclass.serving.http import app, bodies, description, desk, door, examples, guard, metrics, site
-from xclass.serving.service import Service
+from xclass.serving.service import ONLY_PREDICTS, Service
 from xclass.system import bounded_json, steps
 
 LINES = ["spam | offer free money", "work | meeting room", "home | dinner tonight"] * 5
@@ -657,7 +657,7 @@ def test_saving_needs_a_file(port):
 def test_a_server_that_predicts_does_not_learn():
     with served(new_learner(), {"http": "0"}, learns=False) as running:
         status, content = post(running.server.http.port, "learn", {"lines": ["spam | a"]})
-        assert (status, content["error"]) == (403, "this server only predicts, because it was started with -t")
+        assert (status, content["error"]) == (403, ONLY_PREDICTS)
         assert running.service.learner.examples == len(LINES)
 
 

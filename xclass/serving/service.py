@@ -43,6 +43,7 @@ BATCH_SECONDS = 0.005
 BATCH_BYTES = 1 << 16  # of the lines of a batch
 ANSWER_BYTES = 1 << 20  # of the answers to a request
 LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
+ONLY_PREDICTS = "this server only predicts, as -t and --models say; leave them out, and give -f FILE, to learn"
 FAILED = error_line("the server has failed")  # the answer to a line after a defect
 MORE = object()  # returned by a function that has not finished; it is called again before others that learn
 Deliver: TypeAlias = Callable[[bytes, bool], object]  # of answers, and whether they are the last of the request
@@ -228,6 +229,8 @@ class Service:
 
         Raise UsageError if there is no file for it, and ModelError if it cannot be saved.
         """
+        if not self.learns:
+            raise UsageError(f"{ONLY_PREDICTS}, so there is nothing to save")
         if self._path is None:
             raise UsageError("the server has no file to save the model to; start it with -f FILE")
         saved: asyncio.Future[int] = asyncio.get_running_loop().create_future()

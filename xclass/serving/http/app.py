@@ -34,7 +34,7 @@ from ...errors import ModelError, XclassError
 from ...system import memory
 from ...system.bounded_json import Malformed
 from ..models import Models
-from ..service import Service, Unavailable
+from ..service import ONLY_PREDICTS, Service, Unavailable
 from . import bodies, description, guard
 from .desk import Busy, Desk
 from .guard import Guard
@@ -160,7 +160,7 @@ class App:
         if operation in ("learn", "save"):
             self._guard.check_change(headers)
         if operation == "learn" and not desk.service.learns:
-            raise HTTPException(403, "this server only predicts, because it was started with -t")
+            raise HTTPException(403, ONLY_PREDICTS)
         began = time.perf_counter()
         encoding = guard.encoding(headers)
         body = await self._body(receive, headers)
