@@ -1252,7 +1252,7 @@ def test_models_of_a_folder_are_served_by_their_names(tmp_path):
         learner.save(folder / "tea.bin")
         learner.save(folder / "mail.bin")
     port_file = tmp_path / "port"
-    words = ("serve", "--models", folder, "--http", 0, "--port_file", port_file)
+    words = ("serve", "--models", folder, "--port", 0, "--http", 0, "--port_file", port_file)
     process = start_process(*words, cwd=tmp_path)
     try:
         wait_until(lambda: port_file.exists() and port_file.read_text())
@@ -1301,6 +1301,7 @@ def wait_until(condition):
         (["--models", "."], "--models has no effect: it needs --http PORT"),
         (["--models", ".", "--http", 0, "-f", "m"], "has no effect with --models"),
         (["--models", ".", "--http", 0, "--idle_timeout", 3], "--idle_timeout has no effect with --models"),
+        (["--models", ".", "--http", 0, "--port", 8000], "--port has no effect with --models"),
         (
             ["--models", "nothing", "--http", 0],
             "--models nothing: the folder cannot be read: No such file",
