@@ -193,7 +193,9 @@ def scores(core: LearnerCore, batches: Iterable[Batch]) -> Scores:
     return Scores(start, class_labels(core, labels), values)
 
 
-def explanations(core: LearnerCore, batches: Iterable[Batch], given: Examples, k: int) -> Iterator[Explanation]:
+def explanations(
+    core: LearnerCore, batches: Iterable[Batch], given: Examples, k: int, all_turns: bool = True
+) -> Iterator[Explanation]:
     """Yield explanations with k classes; `given` are the examples of the program, which have the names of features.
 
     Between those of two batches, the learner may be used otherwise.
@@ -219,7 +221,8 @@ def explanations(core: LearnerCore, batches: Iterable[Batch], given: Examples, k
         for example in map(naming.without_unknown_label, examples):
             written = python_features.written(given, len(found))
             features = names.of(example, 0) if written is None else names.of_written(written)
-            found.append(naming.explanation(explain.explain(core.reduction, example, k), example, features, named))
+            reasons = explain.explain(core.reduction, example, k)
+            found.append(naming.explanation(reasons, example, features, named, all_turns))
             yield found[-1]
     core.notes += records.notes(found)
 

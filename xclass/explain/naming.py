@@ -35,9 +35,12 @@ def without_unknown_label(batch: Batch) -> Batch:
     return batch._replace(label=np.array([np.nan])) if batch.label[0] == class_names.UNKNOWN else batch
 
 
-def explanation(reasons: Reasons, batch: Batch, features: Iterable[NamedFeature], naming: Naming) -> Explanation:
+def explanation(
+    reasons: Reasons, batch: Batch, features: Iterable[NamedFeature], naming: Naming, all_turns: bool = True
+) -> Explanation:
     """Return the explanation of the prediction for the only example of a batch, with names.
 
+    Without `all_turns`, turns have shares only where they tell why, see `Explanation.limited`, which saves much time.
     A feature that is not among `features`, or whose name is empty, is named by its index.
     """
     text = {feature.hash: feature.text.decode("utf-8", "surrogateescape") for feature in features}
@@ -60,7 +63,10 @@ def explanation(reasons: Reasons, batch: Batch, features: Iterable[NamedFeature]
     def explained(one: ExplainedClass) -> ExplainedClass:
         by_path = bool(one.path) and all(share.feature < 0 for share in one.shares)
         by_path = by_path and (one.score is not None or not any_score)
-        return with_shares(one, named, label=naming(one.label), by_path=by_path)
+        one = replace(one, label=naming(one.label), by_path=by_path)
+        if not (all_turns or one.needs_turns):
+            one = replace(one, path=tuple(replace(turn, shares=()) for turn in one.path))
+        return with_shares(one, named)
 
     label: Label | list[Label] = None
     if not math.isnan(batch.label[0]):

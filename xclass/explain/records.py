@@ -245,12 +245,10 @@ def with_feature_names(explanation: Explanation, names: Sequence[object]) -> Exp
     return replace(explanation, classes=tuple(with_shares(one, named) for one in explanation.classes))
 
 
-def with_shares(
-    one: ExplainedClass, changed: Callable[[tuple[Share, ...]], tuple[Share, ...]], **changes: Any
-) -> ExplainedClass:
-    """Return a class with other shares, its own and those of its turns, and with other changes."""
+def with_shares(one: ExplainedClass, changed: Callable[[tuple[Share, ...]], tuple[Share, ...]]) -> ExplainedClass:
+    """Return a class with other shares, its own and those of its turns."""
     path = tuple(replace(turn, shares=changed(turn.shares)) for turn in one.path)
-    return replace(one, shares=changed(one.shares), path=path, **changes)
+    return replace(one, shares=changed(one.shares), path=path)
 
 
 def _largest(shares: tuple[Share, ...], most: int) -> tuple[Share, ...]:

@@ -201,7 +201,7 @@ class Explainer:
         batches = list(learner.inputs.batches(examples))
         single = (batch_ops.cut(batch, i, i + 1) for batch in batches for i in range(batch.n))
         given = learner.inputs.opened(examples)
-        for one in results.explanations(learner.core, single, given, self._question.k or 2):
+        for one in results.explanations(learner.core, single, given, self._question.k or 2, all_turns=False):
             found.append(one.limited(shares, shares).as_dict())
             pause()
         return found
