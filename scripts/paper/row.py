@@ -40,6 +40,7 @@ import hashlib
 import importlib.util
 import itertools
 import json
+import re
 import shlex
 import statistics
 import subprocess
@@ -272,12 +273,15 @@ def make(given: argparse.Namespace) -> int:
             note(given.folder, **row, found={}, command="", left_out=True)
         return 0
     if given.dry_run:
-        print(f"{given.method}, {given.setting}: {given.figures}")
+        print(f"{given.method}, {given.setting}; figures of the paper: {given.figures}")
+        print(f"$ cd {shlex.quote(str(data))}")
+        if not k.isdigit():  # the labels are not there yet
+            print("$ K=$(gzip -cdf labels.txt* | wc -l)")
         if given.tuned:
             print(f"  the best of {given.probes} settings, xclass tune --method random, is added to:")
         for command in commands(data, given.method, words, wanted, given.testing):
             if command:
-                print(as_typed(command))
+                print(re.sub(r" K(-1)?(?= |$)", lambda found: " $((K-1))" if found[1] else " $K", as_typed(command)))
         return 0
     try:
         if given.tuned:

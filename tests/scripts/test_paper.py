@@ -249,7 +249,7 @@ def test_scripts_of_lists_say_which_sets_they_have(tmp_path, quick):
     assert (status, err) == (0, "") and not (tmp_path / "work").exists()
     assert out.count("$ python -m scripts.convert.sparse") == 5
     assert "/WikiLSHTC-325K/raw wikiLSHTC_train.txt --page http://manikvarma.org" in out
-    assert "$ xclass -d train.vw --plt K -b 28 --propensity 0.6,2.6 -f plt.model" in out
+    assert "$ xclass -d train.vw --plt $K -b 28 --propensity 0.6,2.6 -f plt.model" in out
     assert "left out: multilabel_oaa, one pass: its time grows with the number of labels" in out
     status, out, err = script("xmc", "--work", tmp_path / "work", DATA=str(tmp_path), **quick)
     assert status == 1 and "left out: ml_cooking: not in" in out
@@ -301,15 +301,25 @@ def test_commands_are_printed_and_nothing_done(name, words, tmp_path, quick):
     status, out, err = script(name, "--dry_run", "--work", tmp_path / "work", *words, GLOVE="vectors.txt", **quick)
     assert (status, err) == (0, "")
     assert not (tmp_path / "work").exists()
-    assert "$ python -m scripts.convert.fetch" in out and "$ xclass -d train.vw --cpt K" in out
+    assert (
+        "$ python -m scripts.convert.fetch" in out
+        and "$ xclass -d train.vw --cpt $K" in out
+        and "\n$ K=$(gzip -cdf labels.txt* | wc -l)\n" in out
+    )
     if name == "aloi":
-        assert "/nikos/aloi_train.vw.gz" in out and "oaa, LOMTree paper, tuned: error=13.78" in out
-        assert "--subtract_mean" in out and "-d train.vw --softmax_tree K --l1 0.1 --tao_iterations 30" in out
+        assert (
+            "/nikos/aloi_train.vw.gz" in out and "oaa, LOMTree paper, tuned; figures of the paper: error=13.78" in out
+        )
+        assert "--subtract_mean" in out and "-d train.vw --softmax_tree $K --l1 0.1 --tao_iterations 30" in out
     if name != "ptb":
         return
     assert "--exact --top_k 5" in out and " --beam 0 -f hsm.model" in out
     assert "/vectors.txt" in out
-    assert "$ xclass -d train.vw --cpt K --ignore d" in out and "-p cpt.predictions --top_k 5 --perplexity" in out
+    assert (
+        "$ xclass -d train.vw --cpt $K --ignore d" in out
+        and "\n$ cd /" in out
+        and "-p cpt.predictions --top_k 5 --perplexity" in out
+    )
 
 
 def test_losses_of_frequencies_are_those_counted_by_hand():

@@ -103,6 +103,7 @@ class Contents(NamedTuple):
     reduction: str
     learned: int  # examples learned
     classes: int
+    counted: bool  # whether these classes were learned, and are not only as many as can be
     model_bytes: int
     training_error: float | None  # error of the predictions made before learning; None if not known
     errors: Errors | None  # None without test data, and for a model that learns lists of labels
@@ -154,6 +155,10 @@ def collect(learner: Learner, request: Request) -> Contents:
     if read_curve is None and tested is not None:
         read_curve = curve.along(tested)
     classes = learner.classes
+    number = classes if isinstance(classes, int) else len(classes or ())
+    counted = known is not None and known.is_training
+    if known is not None and counted:
+        number = int(np.count_nonzero(known.examples))
     tables = occupancy.measure(core)
     options = {name: value for name, value in sorted(core.config.stored().items()) if name != "named_labels"}
     return Contents(
@@ -162,7 +167,8 @@ def collect(learner: Learner, request: Request) -> Contents:
         kind=Kind("label", "labels") if lists else Kind("class", "classes"),
         reduction=configuration.chosen_name(core.config),
         learned=learner.examples,
-        classes=classes if isinstance(classes, int) else len(classes or ()),
+        classes=number,
+        counted=counted or not core.spec.classes,
         model_bytes=os.path.getsize(request.model),
         training_error=learner.average_loss,
         errors=found_errors,

@@ -27,7 +27,7 @@ def failing(contents: Contents, errors: Errors) -> Html:
     intro = element(
         "p",
         f"The first table has the {_counted(len(errors.by_errors))} with the most errors, together "
-        f"{markup.percent(share)} of all errors. They are mostly frequent classes. The second table has classes of "
+        f"{markup.percent(share)} of all errors. The second table has classes of "
         "which the largest share is wrong. The most frequent reason is the one that applies to most errors of the "
         "class; where it applies to fewer than half of them, it says so. Below the tables, each class has a box that "
         "opens, with its reasons, what to try, and wrong lines. Advice is worth a try, not a promise: "

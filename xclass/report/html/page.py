@@ -67,7 +67,7 @@ def _encoded(*pieces: Html) -> bytes:
 def _lead(contents: Contents) -> str:
     text = (
         f"A model of --{contents.reduction} that has learned {markup.number(contents.learned)} examples of "
-        f"{contents.kind.counted(contents.classes)}"
+        f"{'' if contents.counted else 'at most '}{contents.kind.counted(contents.classes)}"
     )
     if contents.errors is None and contents.measures is None:
         return f"{text}. With labelled data (-d), the report shows the errors, too."

@@ -195,7 +195,7 @@ async function refresh() {
   at("model-name").textContent = facts.name;
   const classes = facts.classes === null ? "real numbers" : `${whole(facts.classes)} classes`;
   showColumns();
-  at("summary").textContent = `${facts.reduction} learned ${classes} from ${whole(facts.examples)} examples.`;
+  at("summary").textContent = `${facts.reduction}: ${classes}, ${whole(facts.examples)} examples learned.`;
   at("teach").hidden = !facts.learns;
   at("teach").dataset.lists = facts.labels === "multilabel" ? "yes" : "";
   at("secret").hidden = !facts.needs_token;
