@@ -23,7 +23,7 @@ from xclass.data import batch
 from xclass.errors import ModelError, UsageError
 from xclass.model import model_file
 from xclass.options.declare import LARGEST_FLOAT, LARGEST_INT, Option, options_of
-from xclass.reductions.core import label_lists
+from xclass.reductions.core import base, label_lists
 from xclass.shrinking.models import shrunk
 from xclass.system import memory
 
@@ -93,6 +93,24 @@ def test_any_weights_and_values(name, options):
     every = weights if os.environ.get("SLOW") else weights[2::3]
     for text in (*(change(lines) for change in every), mixed, small, lines + with_values, with_values + lines):
         goes_on(learner(name, **options), text)
+
+
+@pytest.mark.parametrize("seed", [1, 10, 39])
+@pytest.mark.parametrize("name", [name for name in BY_NAME if BY_NAME[name].dense is not base.unsuited])
+def test_columns_rows_and_weights_of_any_size(name, seed):
+    """Rows whose columns differ by 44 orders of magnitude, some heavy and far from where the heavy ones were before."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(300, 6)) * 10.0 ** rng.uniform(-30, 14, (1, 6)) * 10.0 ** rng.uniform(-5, 5, (300, 1))
+    weights, labels = 10.0 ** rng.uniform(-30, 19, 300), rng.integers(1, 6, 300)
+    y = [[label] for label in labels.tolist()] if BY_NAME[name].labels == "multilabel" else labels
+    model = Learner(name, None if name == "scalar" else K, bits=12)
+    for begin in range(0, 300, 50):
+        part = slice(begin, begin + 50)
+        model.learn_many(rows[part].astype(np.float32), y[part], sample_weight=weights[part])
+        model.end_pass()
+        model = pickle.loads(pickle.dumps(model))
+        model.predict_many(rows.astype(np.float32))
+    model.close()
 
 
 def bounds(option: Option) -> list:
