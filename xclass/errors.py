@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from .system.printable import printable
 
+NO_SUCH_FILE = "there is no such file; check its name"
+
 
 class XclassError(Exception):
     """Report an error to the user by a message without a traceback; each argument is a line of the message.

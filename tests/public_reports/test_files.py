@@ -146,3 +146,18 @@ def test_a_model_that_another_process_has_saved_meanwhile_is_not_replaced(place)
     assert b"m: another process has saved a model here since this one began, so it is not replaced" in err
     assert b"what was learned is in m.interrupted" in err
     assert (place / "m").read_bytes() == before and (place / "m.interrupted").exists()
+
+
+def test_a_run_with_checkpoints_that_ends_early_says_how_it_goes_on(place):
+    (place / "bad.vw").write_text(DATA + "x |a x\n")
+    result = xclass("bad.vw", "--cpt", 3, "-f", "ck", "--checkpoint", 10, cwd=place)
+    assert result.status == 1
+    assert (
+        "is in ck.interrupted; ck holds the checkpoint of 20 examples; to go on, give -i ck.interrupted -f ck and the "
+        in (result.err)
+    )
+
+
+def test_a_file_that_does_not_exist_is_said_before_anything_is_compiled(place):
+    result = xclass("-d", "nothere.vw", "--cpt", 3, "-f", "new", cwd=place)
+    assert (result.status, result.err) == (1, "xclass: nothere.vw: there is no such file; check its name\n")

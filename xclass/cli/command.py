@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import NoReturn, TextIO
 
 from .. import __version__
-from ..errors import UsageError, XclassError, XclassWarning
+from ..errors import NO_SUCH_FILE, DataError, UsageError, XclassError, XclassWarning
 from ..options import resolve as options_resolve
 from ..system import output_file, terminal
 from . import arguments, help_text, serve, subcommands, vw_flags
@@ -72,6 +72,13 @@ def run(argv: Sequence[str]) -> int:
                 "",
                 "xclass --help explains more.",
             )
+
+    from ..text import urls
+
+    if "workers" not in given:  # which read the files of their own machines
+        for path in given.get("data", ()):
+            if not urls.is_url(path) and not os.path.exists(path):  # before kernels are compiled
+                raise DataError(f"{path}: {NO_SUCH_FILE}")
 
     from ..api import model_contents
     from ..reductions.presets import PRESETS

@@ -7,6 +7,7 @@ written to a file beside it, which is renamed when the passes have ended.
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any
 
 from ..api import model_contents
@@ -169,8 +170,24 @@ class Saver:
             self.save(path, links="replace")
         except Exception as error:  # must not replace the error that ends the run
             return f"what was learned from {self.learned} examples is lost: {error}"
-        before = "is as it was before" if os.path.exists(self._model) else "was not written"
-        return f"what was learned from {self.learned} examples is in {path}; {self._model} {before}"
+        place = f"what was learned from {self.learned} examples is in {path}; {self._model} {self._state()}"
+        return place + self._advice(path)
+
+    def _state(self) -> str:
+        """Return what the file of -f is."""
+        assert self._model is not None
+        count = self._saved[self._model][1]
+        if count:
+            return f"holds the checkpoint of {count} examples"
+        return "is as it was before" if os.path.exists(self._model) else "was not written"
+
+    def _advice(self, path: str) -> str:
+        """Return how a run with checkpoints goes on from the model at `path`."""
+        options = self._config
+        if not options.passes.checkpoint or options.learner.predict_only_model or self.progress.passes:
+            return ""
+        names = f"-i {shlex.quote(path)} -f {shlex.quote(str(self._model))}"
+        return f"; to go on, give {names} and the examples after the first {self.learned}"
 
     def second_signal_message(self) -> str:
         """Return the message about saved models after a second signal, which may have come while a model was saved."""

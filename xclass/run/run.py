@@ -281,6 +281,7 @@ class Run:
             self.console.warn(jit.cache_problem())
         name = self.config.reduction.name
         if not jit.is_first_run(name) or self.options.quiet:
+            jit.tell_of_compiling(None if self.options.quiet else self.console.info)
             return
         owner = "" if name == SCALAR else f" of --{name}"
         once = "" if jit.folder() is None else " (in the first run only)"

@@ -29,7 +29,7 @@ import numpy as np
 from ..array_types import UInt8s
 from ..data.batch import Batch, Pool
 from ..data.class_names import Names
-from ..errors import DataError, UsageError
+from ..errors import NO_SUCH_FILE, DataError, UsageError
 from ..options.declare import OptionGroup, option
 from ..options.files import STDIN
 from ..system import processors, streams, thread_limit
@@ -544,7 +544,7 @@ class Reader:
 
     def _cannot_open(self, error: OSError) -> DataError:
         if isinstance(error, FileNotFoundError):
-            return DataError(f"{self.name}: there is no such file; check its name")
+            return DataError(f"{self.name}: {NO_SUCH_FILE}")
         if isinstance(error, IsADirectoryError):
             return DataError(f"{self.name}: this is a directory; give a file of examples")
         reason = error.strerror or error
