@@ -370,5 +370,6 @@ def test_bytes_are_no_labels_and_no_names_of_features():
                 model.learn_many(np.eye(2), labels)
         with pytest.raises(xclass.DataError, match="batch:1: the feature b'red' has a name of bytes; decode it"):
             model.learn({b"red": 1}, "spam")
-        with pytest.raises(xclass.DataError, match=r"y\[1\] is str 'x'; allowed are numbers"):
-            model.learn_many(np.eye(2), [1, "x"])
+    wrong = pytest.raises(xclass.DataError, match=r"y\[1\] is str 'x'; allowed are numbers")
+    with xclass.Learner("oaa", 2, bits=8) as model, wrong:
+        model.learn_many(np.eye(2), [1, "x"])

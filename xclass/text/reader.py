@@ -332,9 +332,9 @@ class Reader:
 
         That is all of the first blocks that are not, and of later ones so much that reading stays as fast.
         """
-        data = b"" if self._is_binary else text.tobytes()
-        if data.isascii():
+        if self._is_binary or text.max(initial=0) < 128:
             return b"", 0
+        data = text.tobytes()
         self._examined += len(data)
         if self._examined <= EXAMINED:
             return data, 0
