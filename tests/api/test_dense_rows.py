@@ -266,6 +266,6 @@ def test_rows_that_are_not_recognised_are_noted(tmp_path, reduction):
         failed = command("-d", "af.vw", "--dense", name, *reduction, cwd=tmp_path)
         assert failed.status and "none of the first 90 examples has this namespace or key" in failed.err
     both = command("-d", "aw.vw", "--dense", "f", *reduction, cwd=tmp_path).err
-    assert ("besides rows of numbers, which --means leaves out" in both) == bool(reduction)
+    assert ("besides rows of numbers, and --means learns these rows alone" in both) == bool(reduction)
     continued = command("-i", "m", "-d", "aw.vw", "-f", "m2", cwd=tmp_path)
     assert not continued.status

@@ -153,7 +153,8 @@ class Means(Learner):
         if task.learn and len(task.batch.index) > task.batch.n and not self._features_noted:
             self._features_noted = True
             task.notes.append(
-                "the examples have features besides rows of numbers, which --means leaves out; --multiclass learns both"
+                "the examples have features besides rows of numbers, and --means learns these rows alone; --multiclass "
+                "learns both"
             )
         self.finish(task, self.rank(task))
 
