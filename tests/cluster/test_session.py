@@ -6,6 +6,7 @@ import contextlib
 import glob
 import os
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -225,3 +226,15 @@ def test_the_local_ray_listens_on_this_machine_only(cluster):
                 addresses.add(listening[os.readlink(link)[8:-1]])
     assert addresses
     assert addresses <= {"0100007F", "0000000000000000FFFF00000100007F"}
+
+
+def test_a_cluster_that_does_not_answer_is_given_up_in_time(monkeypatch):
+    import ray
+
+    go_on, told = threading.Event(), []
+    monkeypatch.setattr(ray, "init", lambda **_: go_on.wait(60))
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(ClusterError, match=r"it has not answered within 0.2 seconds, --ray_timeout"):
+        sessions.Session(Options(workers=2, ray="a:1", ray_timeout=0.2), print, tell=told.append).__enter__()
+    go_on.set()
+    assert told == ["connecting to the Ray cluster a:1"]

@@ -50,7 +50,9 @@ def first_lines(
     if len(errors) == len(possible):
         raise errors[0]
     options = {name: given[name] for name in options_of(Options) if name in given}
-    session = closing.enter_context(Session(Options(**options), Console(bool(given.get("quiet"))).info))
+    session = closing.enter_context(
+        Session(Options(**options), tell := Console(bool(given.get("quiet"))).info, tell=tell)
+    )
     path = shards.find(session, given["data"], "").paths[0]
     return path, list(session.call(shards.first_lines, os.getcwd(), path).split(b"\n"))
 
@@ -84,7 +86,8 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str]) -> 
     if not config.reader.data:
         raise UsageError("--workers: the workers open the data themselves; give files, patterns or URLs by -d")
     engine = engine_of(config)
-    with Session(config.cluster, Console(config.run.quiet).info) as session:
+    tell = Console(config.run.quiet).info
+    with Session(config.cluster, tell, tell=tell) as session:
         files = shards.find(session, config.reader.data, config.reader.format)
         run = Run(config.with_values({"data": files.paths}), notes, engine(session, files))
         status = run.execute(contents)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
@@ -58,11 +59,18 @@ class Session:
     None for that of this process.
     """
 
-    def __init__(self, options: Options, say: Callable[[str], None], environment: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        options: Options,
+        say: Callable[[str], None],
+        environment: dict[str, Any] | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
         self._ray = imported()
         self._options = options
         self._say = say
         self._environment = environment
+        self._tell = tell
         self._owner = False
         self._actors: list[Any] = []
 
@@ -115,9 +123,13 @@ class Session:
             common |= {"num_cpus": workers, "include_dashboard": False}
             if NICENESS not in os.environ:  # else Ray's own is 15, and other programs would take the processors
                 common["_system_config"] = {"worker_niceness": 0}
+        if self._tell is not None:
+            self._tell(
+                "starting Ray on this machine" if address == "local" else f"connecting to the Ray cluster {address}"
+            )
         try:
             with self._slow_start(address), self._unreachable(address):
-                self._ray.init(address=address, **common)
+                self._initialise(address, common)
         except ClusterError:
             raise
         except Exception as error:  # Ray raises many kinds, a plain one if its services start too slowly
@@ -133,6 +145,31 @@ class Session:
                 f"--ray {address}: no connection to a Ray cluster ({reason}); start one, `ray start --head`, or leave "
                 f"--ray out for a Ray on this machine{_token_advice(address)}"
             ) from None
+
+    def _initialise(self, address: str, named: dict[str, Any]) -> None:
+        """Call `ray.init`, for a cluster on a thread, because Ray waits for minutes for one that does not answer.
+
+        Raise TimeoutError after --ray_timeout.
+        """
+        if address == "local":
+            self._ray.init(address=address, **named)
+            return
+        errors: list[BaseException] = []
+
+        def connect() -> None:
+            try:
+                self._ray.init(address=address, **named)
+            except BaseException as error:
+                errors.append(error)
+
+        limit = self._options.ray_timeout
+        thread = threading.Thread(target=connect, name="xclass-ray", daemon=True)
+        thread.start()
+        thread.join(limit)
+        if thread.is_alive():
+            raise TimeoutError(f"it has not answered within {limit:g} seconds, --ray_timeout")
+        if errors:
+            raise errors[0]
 
     @contextlib.contextmanager
     def _unreachable(self, address: str) -> Iterator[None]:
