@@ -8,6 +8,7 @@ from command import learn as run
 from streams import multiclass
 
 import xclass
+from xclass.errors import UsageError
 
 K = 6
 TEXT = multiclass(5, K, 300)
@@ -61,3 +62,10 @@ def test_reductions_that_compare_no_scores_say_so(reduction):
         pytest.raises(xclass.UsageError, match="does not compare scores of classes; choose one of oaa, recall_tree"),
     ):
         model.scores(["| a"])
+
+
+def test_a_learner_that_lists_scores_lists_no_probabilities():
+    with xclass.Learner("oaa", classes=3, bits=10, scores=True) as learner:
+        learner.learn_many(["| a", "| b"], [1, 2])
+        with pytest.raises(UsageError, match="scores lists the scores of all classes"):
+            learner.predict_many(["| a"], 3)

@@ -155,6 +155,8 @@ def _labelled(core: LearnerCore, found: list[np.ndarray]) -> np.ndarray:
 def top(core: LearnerCore, batches: Iterable[Batch], k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the k most probable classes of each example, and their probabilities, as `Learner.predict_many` does."""
     k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
+    if core.config.values().get("scores"):
+        raise UsageError("--scores lists the scores of all classes, and no probabilities; leave it out, or leave out k")
     found = [(np.empty((0, k), np.int64), np.empty((0, k)))]
     for task in _listing(core, batches, ListingOptions(top_k=k)):
         lists = best_lists(core, task, k)
