@@ -95,7 +95,7 @@ def test_labels_are_beside_the_rows(tmp_path):
         (saved(LABELS)[:-9], "the array ends before the label of row 700; get a complete copy"),
         (saved(LABELS)[:60], "no array that NumPy's `save` has written"),
         (saved(LABELS.astype("U1")).replace(b"3\0\0\0", b"\0\0\0\xff"), "the names of the labels are damaged"),
-        (gzip.compress(b"1\n" * 700), "the data are compressed, but the name does not end in .gz"),
+        (gzip.compress(b"1\n" * 700, mtime=0), "the data are compressed, but the name does not end in .gz"),
         ("1\n" * 699, "699 labels for 700 rows"),
         ("1\n" * 702, "702 labels for 700 rows; give one for each row$"),
         (
