@@ -28,6 +28,7 @@ from ..data.array_input import LARGEST
 from ..data.feature_names import encoded
 from ..data.schema import CATEGORY, MISSING_WORDS, NUMBER, TEXT, UNNAMED, Schema, listed, number_in
 from ..errors import DataError, UsageError
+from ..kernels import jit
 from ..options.words import NUMERAL
 from ..system.printable import short_repr
 from ..text import parser, reader
@@ -44,6 +45,7 @@ NOT_WHOLE = np.isin(np.arange(256), list(b".eE"))  # whether a number with this 
 NUMBERED = re.compile(r"[0-9]{1,9}")  # the number of a column
 SEPARATOR = re.compile(rb"sep=([^\w\"\r\n\x80-\xff])")  # first line in which Excel and others name the delimiter
 DELIMITER_NAMES = {b",": "comma", b"\t": "tab", b";": "semicolon", b"|": "bar", b"": "none"}
+COMPILED_BYTES = 1 << 18  # from which on it takes less time to load compiled kernels than to go without
 MANY_LINES = 10  # of a row, which may be rows between two quotes that are no quoting
 
 
@@ -112,6 +114,8 @@ class CsvTable(OtherFormat):
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
         if not self.schema and not ended and len(text) < TYPED_BYTES:
             return None
+        if len(text) > COMPILED_BYTES:  # in a command that looks at labels, nothing is compiled yet
+            jit.activate(hide_scipy=False)
         self.file = file
         mark = len(MARK) if text.startswith(MARK) else 0
         first = text[mark:].partition(b"\n")[0]
