@@ -22,7 +22,8 @@ from ..system.printable import short_repr
 FEWEST, LABELS = 40, 1000  # labels that are examined first, and all unless they repeat one another
 MOST_LABELS = 1 << 17  # that are examined until several classes have occurred
 REPEATED, MORE = 0.9, 0.15  # least share of labels that repeat the one before, and by how much more than by chance
-SEPARATORS = ";| "
+DOMINANT = 0.75  # share of labels of one class from which runs of it are usual
+SEPARATORS = ";|"
 WRITTEN_LIST = re.compile(r"\[\s*(?:'[^']*'|\"[^\"]*\")(?:\s*,?\s*(?:'[^']*'|\"[^\"]*\"))*\s*\]|\[['\"].*|.*['\"]\]")
 PREFIX = "__label__"
 
@@ -43,11 +44,15 @@ class LabelCheck:
         self._due = FEWEST  # labels after which they are examined again
         self._named = False  # whether a warning about the names was given
 
-    def see(self, batch: Batch) -> list[str]:
-        """Return warnings about the labels of a batch."""
+    def see(self, batch: Batch, of_file: bool = True) -> list[str]:
+        """Return warnings about the labels of a batch, which a program has given if it is not `of_file`.
+
+        Few examples that a program gives at once are a stream, in which runs are usual.
+        """
+        self._ordered = self._ordered and (of_file or batch.n >= FEWEST)
         notes = [self._alike.see(self._names)]
         if self._due and self._add(batch) and self._n >= self._due:
-            notes += [self._about_names(), self._about_runs()]
+            notes += [self._about_names(), self._about_runs(of_file)]
         return list(filter(None, notes))
 
     def _add(self, batch: Batch) -> bool:
@@ -63,18 +68,19 @@ class LabelCheck:
         self._last = given[-1]
         return True
 
-    def _about_runs(self) -> str:
+    def _about_runs(self, of_file: bool) -> str:
         n = self._n
         excess = self._repeated / n - sum(count**2 for count in self._count.values()) / n**2
         repeats = self._ordered and self._repeated >= REPEATED * n
-        self._due = 2 * n if n < LABELS or (repeats and n < MOST_LABELS) else 0
-        if not repeats or excess < max(MORE, 2.5 / n**0.5):
+        self._due = n + n // 4 if n < LABELS or (repeats and n < MOST_LABELS) else 0
+        dominant = max(self._count.values()) > DOMINANT * n
+        if not repeats or dominant or excess < max(MORE, 2.5 / n**0.5):
             return ""
         self._ordered = False
         return (
             f"labels come in runs: {self._repeated / n:.0%} of the first ones repeat the one before, as in data that "
             "are sorted by class, from which one class after the other is learned and forgotten, and the loss before "
-            "learning says nothing; learn the examples in random order, as --shuffle 100000 does"
+            f"learning says nothing; learn the examples in random order{', as --shuffle 100000 does' * of_file}"
         )
 
     def _about_names(self) -> str:
@@ -106,8 +112,7 @@ def _about_separator(names: Sequence[str]) -> str:
     """Return a warning if names seem to be lists of labels with a separator other than a comma."""
     for separator in SEPARATORS:
         several = [name for name in names if separator in name]
-        fewest = max(6 if separator == " " else 3, len(names) / 5)
-        if len(several) >= fewest and _recombined(names, several, separator):
+        if len(several) >= max(3, len(names) / 5) and _recombined(names, separator):
             return (
                 f"labels hold {separator!r} and share the parts between, such as {short_repr(several[0])}; if they are "
                 f"lists of labels, --label_separator {separator!r} reads them from CSV and JSON lines, and elsewhere a "
@@ -116,15 +121,13 @@ def _about_separator(names: Sequence[str]) -> str:
     return ""
 
 
-def _recombined(names: Sequence[str], several: Sequence[str], separator: str) -> bool:
+def _recombined(names: Sequence[str], separator: str) -> bool:
     """Return whether names consist of parts that occur in other names, too, as lists of labels do.
 
-    The first part of a name may be that of a group. Words of names recur, but few of them are names themselves.
+    The first part of a name may be that of a group. In names with levels, each part keeps its position.
     """
     parts = [[part.strip() for part in name.split(separator)] for name in names]
     count = Counter(part for own in parts for part in {*own})
     later = [part for own in parts for part in own[1:]]
-    if separator == " ":
-        alone = {own[0] for own in parts if len(own) == 1}
-        return sum(part in alone for part in later) >= 0.8 * len(later) or len(several) > 3 * len(count)
-    return sum(count[part] > 1 for part in later) >= 0.5 * len(later)
+    moves = len({place for own in parts for place in enumerate(own)}) > len(count)
+    return moves and sum(count[part] > 1 for part in later) >= 0.5 * len(later)

@@ -244,7 +244,7 @@ class LearnerCore:
         if batch.columns or self.schema.width:
             batch = self._with_block(batch, learn)
         if learn and self._label_check is not None:
-            self.notes += self._label_check.see(batch)
+            self.notes += self._label_check.see(batch, self._source is not None)
         file = "" if self._source is None else self._source.name
         tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock, file)
         lists_names = self.config.reduction.labels == "multilabel" and self.names.class_list is not None
