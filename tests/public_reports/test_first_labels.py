@@ -162,6 +162,21 @@ def test_columns_of_labels_hold_1_and_0_alone(tmp_path):
         assert done.status != 0 and "label_columns" in done.err, message
 
 
+@pytest.mark.parametrize("first", ["kettle,0,0", "tea,1,0", "tea,1,1"])
+@pytest.mark.parametrize("options", [{}, {"multilabel": 0}])
+def test_columns_of_labels_are_lists_of_names_whatever_the_first_row_holds(tmp_path, first, options):
+    rows = [first, *(f"w{i},{i % 2},{1 - i % 2}" for i in range(20)), "both,1,1", "none,0,0"]
+    (tmp_path / "a.csv").write_text("\n".join(["text,hot,cold", *rows, ""]))
+    objects = ['{{"text": "{}", "hot": {}, "cold": {}}}'.format(*row.split(",")) for row in rows]
+    (tmp_path / "a.jsonl").write_text("\n".join([*objects, ""]))
+    for name in ("a.csv", "a.jsonl"):
+        learn(name, *(f"--{key}" for key in options), "--label_columns", "hot,cold", *BITS, cwd=tmp_path)
+        for given in ("hot,cold", ["hot", "cold"]):
+            with library.Learner(*options, bits=12) as model:
+                assert model.learn_file(tmp_path / name, label_columns=given)["examples"] == len(rows)
+                assert {*model.classes} == {"hot", "cold"}
+
+
 def test_the_key_labels_of_json_is_that_of_the_labels(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "x", "labels": ["a", "b"]}\n{"text": "y", "labels": []}\n' * 9)
     assert "as with --multilabel --learn_names" in learn("a.jsonl", *BITS, cwd=tmp_path).err

@@ -193,7 +193,8 @@ def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) 
             hint = configuration.hint(str(value), choices)
             raise UsageError(f"{name}: {value!r} is none of {', '.join(map(repr, choices))}{hint}")
         if value is not None:
-            given[name] = columns.as_row(value) if declared[name].repeated else str(value)
+            as_typed = name == "label_columns" and isinstance(value, str)  # a warning shows it with commas
+            given[name] = (value,) if as_typed else columns.as_row(value) if declared[name].repeated else str(value)
     return reader.Options(data=tuple(map(path_of, paths)), **given)
 
 

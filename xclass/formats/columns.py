@@ -200,6 +200,13 @@ class Columns:
         chosen = list(of_one)
         return b",".join(one_line(name).replace(b",", b";") for name in chosen) or b","
 
+    def as_list(self, found: bytes | None) -> bytes:
+        """Return the labels of an example of --label_columns as a list of names, whichever of them it has."""
+        if found and b"," in found[1:]:
+            return found
+        first = found if found and found != b"," else one_line(encoded(self.labels[0])).replace(b",", b";")
+        return first + b","
+
 
 def is_bit(cell: bytes) -> bool:
     """Return whether a cell is one of --label_columns."""

@@ -333,7 +333,7 @@ class CsvTable(OtherFormat):
         label, several = self.layout.label, self.layout.labels
         for _, row in csv_rows.cells_of(text, self.delimiter_byte, self.quote, self.layout.width, self.header):
             if row is not None and several:
-                yield self.columns.labels_in([row[k] for k in several]) or b"", True
+                yield self.columns.as_list(self.columns.labels_in([row[k] for k in several])), True
             elif row is not None:
                 yield self.columns.label_of(row[label]) if label >= 0 else b"", False
 

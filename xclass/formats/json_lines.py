@@ -381,7 +381,7 @@ class JsonLines(OtherFormat):
             try:
                 given = json.loads(line.decode("utf-8-sig", "surrogateescape"))
                 if self.columns.labels and isinstance(given, dict):
-                    yield self.labels_in(given), True
+                    yield self.columns.as_list(self.labels_in(given)), True
                     continue
                 label = given.get(self.label) if isinstance(given, dict) and self.label else None
                 yield (
