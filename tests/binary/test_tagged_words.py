@@ -639,7 +639,7 @@ def test_a_model_keeps_words_counts_and_size(line_bits, examples, doublings):
         ("t.doublings", None),
         ("t.counts", np.array([1, 2, 3, 4, -1])),
         ("t.counts", np.array([-1, 2, 3, 4, 5])),
-        ("t.counts", np.array([2**53, 2, 3, 4, 5])),
+        ("t.counts", np.array([2**55, 2, 3, 4, 5])),
         ("t.counts", np.array([1, 2, 3, 4])),
         ("t.counts", np.array([[1, 2, 3, 4, 5]])),
         ("t.counts", np.array([1, 2, 3, 4, 5], np.uint64)),

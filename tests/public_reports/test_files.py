@@ -7,6 +7,11 @@ import shutil
 import pytest
 from command import learn, start_process, xclass
 
+from xclass.api.learner import load
+from xclass.errors import ModelError
+from xclass.system import output_file
+from xclass.vw import Workspace
+
 DATA = "1 |a x\n2 |a y\n3 |a z\n" * 8
 
 
@@ -161,3 +166,31 @@ def test_a_run_with_checkpoints_that_ends_early_says_how_it_goes_on(place):
 def test_a_file_that_does_not_exist_is_said_before_anything_is_compiled(place):
     result = xclass("-d", "nothere.vw", "--cpt", 3, "-f", "new", cwd=place)
     assert (result.status, result.err) == (1, "xclass: nothere.vw: there is no such file; check its name\n")
+
+
+def test_each_writer_of_a_model_knows_its_own_file(place, monkeypatch):
+    """A link that was moved, a file of a third writer, one that was only touched, and one that a program copied."""
+    monkeypatch.chdir(place)
+    for name in ("v1", "v2"):
+        shutil.copy("ma", name)
+    os.symlink("v1", "cur")
+    model = load("ma")
+    output_file.claim("cur")
+    os.remove("cur")
+    os.symlink("v2", "cur")
+    before = (place / "v2").read_bytes()
+    with pytest.raises(ModelError, match="cur: another process has saved a model here"):
+        model.save("cur")
+    assert (place / "v2").read_bytes() == before
+    shutil.copy("ma", "cur.interrupted")
+    assert output_file.interrupted("cur") == f"cur.interrupted.{os.getpid()}"
+    output_file.claim("v1")
+    os.utime("v1", (1, 1))
+    model.save("v1")
+    output_file.drop_claims()
+    with Workspace("--oaa 4 -f m --quiet") as workspace:
+        workspace.learn("1 | a")
+    shutil.copy("ma", "m")
+    model.save("m")
+    with Workspace("-i m -f m --quiet") as workspace:
+        workspace.learn("1 | a")

@@ -182,6 +182,7 @@ def test_bodies_are_decompressed_within_the_limit():
             status, content = post(port, "predict", body, **{"Content-Encoding": encoding})
             assert (status, content) == (200, {"predictions": [{"prediction": "spam"}]}), encoding
         for encoding, body, status, message in (
+            ("gzip", gzip.compress(b"") * 101, 400, "the body has more than 100 gzip members"),
             ("gzip", gzip.compress(b" " * 6000), 413, "the body is longer than 5000 bytes"),
             ("gzip", gzip.compress(b" " * 100_000_000, 1)[:4000], 413, "the body is longer than 5000 bytes"),
             ("gzip", question, 400, "the body is not gzip, as Content-Encoding says"),

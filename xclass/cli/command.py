@@ -73,17 +73,11 @@ def run(argv: Sequence[str]) -> int:
                 "xclass --help explains more.",
             )
 
-    from ..text import urls
-
-    if "workers" not in given:  # which read the files of their own machines
-        for path in given.get("data", ()):
-            if not urls.is_url(path) and not os.path.exists(path):  # before kernels are compiled
-                raise DataError(f"{path}: {NO_SUCH_FILE}")
-
     from ..api import model_contents
     from ..reductions.presets import PRESETS
     from ..run import learner_use
     from ..run.run import run as execute_run
+    from ..text import urls
 
     model = given.get("initial_regressor")
     contents = model_contents.load(model) if model is not None else None
@@ -100,7 +94,11 @@ def run(argv: Sequence[str]) -> int:
         peeked = bytearray()  # bytes that label detection takes from standard input
         if given.get("workers") is None:
             notes += add_implied_options(given, groups, reductions, peeked)
-            return execute_run(resolve(given), notes, contents, bytes(peeked))
+            config = resolve(given)
+            for path in given.get("data", ()):
+                if not urls.is_url(path) and not os.path.exists(path):  # before kernels are compiled
+                    raise DataError(f"{path}: {NO_SUCH_FILE}")
+            return execute_run(config, notes, contents, bytes(peeked))
         from ..cluster import dispatch
 
         first_lines = functools.partial(dispatch.first_lines, given, closing, resolve)

@@ -83,9 +83,9 @@ def save(
             unfinished.flush()
             if into is None:
                 if links == "follow":
-                    output_file.check_claim(path)
+                    output_file.check_claim(given_path)
                 unfinished.take_place()
-                output_file.renew_claim(path)
+                output_file.renew_claim(given_path)
         finally:
             if into is None:
                 unfinished.close()

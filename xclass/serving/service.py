@@ -244,8 +244,7 @@ class Service:
         before.
         """
         examples, keeping = self.learner.examples, False
-        if self._path is not None:
-            output_file.renew_claim(self._path)  # by the operator, who wants what the files hold now
+        found = None if self._path is None else output_file.identity(self._path)
         learner = await asyncio.to_thread(load)
 
         def keep(old: Learner) -> None:
@@ -258,6 +257,8 @@ class Service:
         def exchange(old: Learner) -> None:
             if keeping and self._save_error is not None:
                 raise ModelError(f"what was learned could not be saved before: {self._save_error}")
+            if self._path is not None:  # the operator knows the file that was there
+                output_file.renew_claim(self._path, found)
             self.answerer = answerer
             self._began_with(learner)
             self._in_loop(old.close)  # where its facts are read

@@ -16,6 +16,7 @@ STDOUT = "stdout"  # as the name of a file: standard output
 MODEL = "the model"  # as the description of a file: it replaces only models
 MODEL_PREFIX = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # from byte 8 on, in every version
 MODEL_BEGINNING = 8 + len(MODEL_PREFIX)  # bytes that tell a model from other files
+CHECKSUM = 8  # bytes of the checksum that follows them
 INTERRUPTED = ".interrupted"  # added to the name of a file if the run ends early
 OPEN_FILE = re.compile(r"(?:/dev|/proc/[^/]+(?:/task/[0-9]+)?)/fd/([0-9]{1,9})")
 MOST_LINKS = 40
@@ -134,26 +135,32 @@ _claimed: dict[str, object] = {}  # file to save a model to -> what was there wh
 def claim(path: str) -> None:
     """Note which file is at `path`, to which a model will be saved, so that one of another process is not replaced.
 
-    No file is locked, so nothing is left behind by a process that is killed.
+    The same is noted of FILE.interrupted. No file is locked, so nothing is left behind by a process that is killed.
     """
-    _claimed.setdefault(os.path.realpath(path), identity(path))
+    for place in (path, path + INTERRUPTED):
+        _claimed[os.path.abspath(place)] = identity(place)
+
+
+def _is_of_others(path: str) -> bool:
+    """Return whether another process has written the file at `path` since `claim`."""
+    place = os.path.abspath(path)
+    return place in _claimed and identity(path) not in (None, _claimed[place])
 
 
 def check_claim(path: str) -> None:
     """Raise ModelError if another process has written the file at `path` since `claim`."""
-    found, real = identity(path), os.path.realpath(path)
-    if real in _claimed and found not in (None, _claimed[real]):
+    if _is_of_others(path):
         raise ModelError(
             f"{path}: another process has saved a model here since this one began, so it is not replaced; give each "
             "process a file of its own"
         )
 
 
-def renew_claim(path: str) -> None:
-    """Note that the file at `path` is that of this process, or is known to it, if it is claimed."""
-    real = os.path.realpath(path)
-    if real in _claimed:
-        _claimed[real] = identity(path)
+def renew_claim(path: str, known: object = None) -> None:
+    """Note that the file at `path`, or the one of identity `known`, is that of this process, if it is claimed."""
+    place = os.path.abspath(path)
+    if place in _claimed:
+        _claimed[place] = known or identity(path)
 
 
 def drop_claims(path: str | None = None) -> None:
@@ -161,16 +168,21 @@ def drop_claims(path: str | None = None) -> None:
     if path is None:
         _claimed.clear()
     else:
-        _claimed.pop(os.path.realpath(path), None)
+        for place in (path, path + INTERRUPTED):
+            _claimed.pop(os.path.abspath(place), None)
 
 
 def identity(path: str) -> object:
     """Return a value that changes when the file at `path` is replaced or written; None if there is no file."""
     try:
         status = os.stat(path)
+        beginning = b""
+        if stat.S_ISREG(status.st_mode):  # a model begins with a checksum of all of it
+            with open(path, "rb") as file:
+                beginning = file.read(MODEL_BEGINNING + CHECKSUM)
     except OSError:
         return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+    return status.st_dev, status.st_ino, status.st_size, beginning
 
 
 def places(path: str | None, _: object = None) -> list[str]:
@@ -183,10 +195,14 @@ def places(path: str | None, _: object = None) -> list[str]:
 
 
 def interrupted(path: str) -> str:
-    """Return the file for what a run that ends early has made; raise DataError beside a device or a pipe."""
+    """Return the file for what a run that ends early has made; raise DataError beside a device or a pipe.
+
+    It is another one, with the number of the process, where another process has saved its own there meanwhile.
+    """
     if os.path.exists(path) and not os.path.isfile(path):
         raise DataError(f"{path} is not a regular file, so nothing is saved beside it")
-    return path + INTERRUPTED
+    place = path + INTERRUPTED
+    return f"{place}.{os.getpid()}" if _is_of_others(place) else place
 
 
 def path_of(path: str) -> str:

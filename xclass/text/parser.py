@@ -281,7 +281,8 @@ class Parser:
             self._has_rows = bool(batch.dense.any()) or self._width_in(scan.batch.text[: scan.used]) > 0
             batch = batch if self._has_rows else batch._replace(dense=NO_DENSE)
             self._has_features |= self._has_rows
-        if n and self._expects_rows:
+        has_features = z > (n if self.rules.constant else 0) or bool(batch.dense.any())
+        if self._expects_rows and has_features:
             self._expects_rows = False
             if self.learning and not batch.dense.any() and not self._width_in(scan.batch.text[: scan.used]):
                 shown = self.dense.decode("utf-8", "replace")
@@ -289,7 +290,7 @@ class Parser:
                     f"{name}: --dense {shown!r}: none of the first {n} examples has this namespace or key; name the "
                     "one that has the numbers, or leave the option out"
                 )
-        self._has_features = self._has_features or z > (n if self.rules.constant else 0) or bool(batch.dense.any())
+        self._has_features |= has_features
         self.featureless = not self._has_features and (self.featureless or n > 0)
         if scan.lines > n and not self.left_out:
             left_out = scan.left_out

@@ -20,7 +20,7 @@ from ..model import model_file
 from ..reductions.core.contract import BatchTask
 from ..run.report.console import Console
 from ..run.run import Local, Run
-from ..system import exclusive
+from ..system import exclusive, output_file
 from ..system.printable import short_repr
 from .types import PredictionType
 
@@ -145,7 +145,11 @@ class Session(Run):
     def _end(self, error: BaseException | None) -> None:
         """End the run, which `error` has ended early if it is not None; the error is raised again."""
         with self._closing:
-            self._finish(error, self._started)
+            try:
+                self._finish(error, self._started)
+            finally:
+                if self.config.run.final_regressor is not None:
+                    output_file.drop_claims(self.config.run.final_regressor)
 
 
 class _Log(Console):

@@ -62,7 +62,8 @@ def merge(target: Means, sources: Sources) -> list[str]:
     result.reserve(size)
     result.size = size
     _average(result, models, base, base_numbers, n)
-    result.use(sums, n, scatter)
+    if n.sum() > 0:  # else all rows were skipped
+        result.use(sums, n, scatter)
     result.pack()
     return []
 

@@ -31,6 +31,7 @@ from .examples import Question
 
 MOST_EXAMPLES = 10_000  # of a request
 MOST_EXPLAINED = 16
+MOST_PARTS = 100  # members of a compressed body
 MOST_VALUES = 1 << 20  # of a request: features, and all else
 MOST_CLASSES = 1000  # that are listed
 MOST_LISTED = 50_000  # examples times classes of an answer, which then has about 3 MB
@@ -189,6 +190,8 @@ def decompressed(body: bytes, encoding: bytes, longest: int) -> bytes:
     if encoding == b"deflate":  # of zlib, but some send it without its head
         made = zlib.MAX_WBITS if body[:1] == b"\x78" else -zlib.MAX_WBITS
     while rest:  # gzip may have several parts
+        if len(parts) == MOST_PARTS:
+            raise Malformed(f"the body has more than {MOST_PARTS} gzip members; compress it as one")
         one = zlib.decompressobj(made)
         try:
             parts.append(one.decompress(rest, longest + 1 - size))
