@@ -13,7 +13,7 @@ from xclass.data import cells
 
 DRESSED = {
     "rows of numbers": ["[0.12, -0.5]", "[0.12 -0.5 1e-3]", "(1, 2)", "0.1 0.2 0.3", "-0.1;0.2"],
-    "numbers with groups of digits": ["1,234.50", "1,234", "1 234 567", "1'234.5", "1.234,50"],
+    "numbers with groups of digits": ["1,234.50", "1,234", "1 234 567,5", "1'234.5", "1.234,50"],
     "numbers with a decimal comma": ["9,5", "-0,25"],
     "amounts of money": ["$9", "$1,234.50", "9 €", "EUR 12", "12.50 USD"],
     "percentages": ["5%", "12.5 %"],
@@ -31,6 +31,13 @@ WORDS = [
     "http://a/1",
     "3 of 4",
     "0351/12",
+    "10.0.0.1",
+    "15.01.2024",
+    "1.2.3",
+    "KLM 123",
+    "RFC 2616",
+    "555 123 456",
+    "12,15,7",
 ]
 
 

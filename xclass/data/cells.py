@@ -18,13 +18,13 @@ DRESSES = (  # numbers in another dress, and what to give
     (re.compile(rf"\[ *{SIGNED}(?:[,;\s]+{SIGNED})* *,?\]"), "rows of numbers", ROWS),
     (re.compile(rf"\( *{SIGNED}(?:[,;\s]+{SIGNED})+ *\)"), "rows of numbers", ROWS),
     (re.compile(r"[+-]?[0-9]*\.[0-9]+(?:[,;| ]+[+-]?[0-9]*\.[0-9]+)+"), "rows of numbers", ROWS),
-    (re.compile(r"[+-]?[0-9]{1,3}(?:[,.'\u2019 \u00a0\u202f][0-9]{3})+(?:[.,][0-9]+)?"),
-     "numbers with groups of digits", PLAIN),
+    (re.compile(r"[+-]?[0-9]{1,3}(?:[,'\u2019\u00a0\u202f][0-9]{3})+(?:[.,][0-9]+)?|"
+                r"[+-]?[0-9]{1,3}(?:[. ][0-9]{3})+,[0-9]+"), "numbers with groups of digits", PLAIN),
     (re.compile(r"[+-]?[0-9]*,[0-9]+"), "numbers with a decimal comma", PLAIN),
-    (re.compile(r"[+-]?(?:[$€£¥₹]|[A-Z]{3}) ?[+-]?[0-9][0-9.,' ]*|[+-]?[0-9][0-9.,' ]* ?(?:[$€£¥₹]|EUR|USD|GBP)"),
+    (re.compile(r"[+-]?(?:[$€£¥₹]|EUR|USD|GBP) ?[+-]?[0-9][0-9.,' ]*|[+-]?[0-9][0-9.,' ]* ?(?:[$€£¥₹]|EUR|USD|GBP)"),
      "amounts of money", PLAIN),
     (re.compile(r"[+-]?[0-9][0-9.,]* ?[%\u2030]"), "percentages", PLAIN),
-    (re.compile(r"\(?[\u2212+-]?\$?[0-9][0-9.,]*\)?|[0-9]+(?:_[0-9]+)+"), "numbers", PLAIN),
+    (re.compile(r"\(\$?[0-9][0-9.,]*\)|\u2212[0-9][0-9.,]*|[0-9]{1,3}(?:_[0-9]{3})+"), "numbers", PLAIN),
 )  # fmt: skip
 ZEROS, TRUTH = re.compile(r"0[0-9]+"), re.compile(r"true|false|TRUE|FALSE|True|False")
 
@@ -46,7 +46,7 @@ def dress(name: str, cells: Sequence[str]) -> str:
         if kind is not None:
             found.setdefault("; ".join(kind), []).append(cell)
     numbers = len(cells) - len(shown) + sum(map(len, found.values()))
-    if not found or 2 * numbers <= len(cells):
+    if not found or 2 * numbers <= len(cells) or 10 * max(map(len, found.values())) < 9 * len(shown):
         return ""
     what, _, cure = max(found, key=lambda key: len(found[key])).partition("; ")
     example = found[f"{what}; {cure}"][0]
