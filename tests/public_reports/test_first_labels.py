@@ -135,6 +135,13 @@ def test_arrays_and_single_examples_are_examined_too():
         ("\"('tea', 'hot')\"", "tea,hot"),
         ('"[""it\'s"", \'a, b\']"', "it's,a; b"),
         ("[]", ","),
+        ("\"{'tea', 'hot'}\"", "tea,hot"),
+        ('"[tea, hot]"', "tea,hot"),
+        ('"{a,b}"', "a,b"),
+        ("\"array(['tea', 'hot'], dtype='<U3')\"", "tea,hot"),
+        ("\"frozenset({'a', 'b'})\"", "a,b"),
+        ('"c(""a"", ""b"")"', "a,b"),
+        ('"[""caf\\u00e9"", ""tea""]"', "caf\u00e9,tea"),
     ],
 )
 def test_lists_that_python_has_written_into_cells_are_lists(tmp_path, cell, labels):

@@ -6,8 +6,10 @@ their names in any order, a missing one is an error, and others are left out.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -37,6 +39,9 @@ WRITTEN_LIST = re.compile(
     re.DOTALL,
 )
 ITEM = re.compile(rb"%b|%b" % (TEXT_ITEM, NUMBER_ITEM), re.DOTALL)
+CALLED = re.compile(rb"(?:array|frozenset|set|list|tuple|c)\((.*?)(?:,\s*dtype=[^,]*)?\)", re.DOTALL)  # and c of R
+CLOSING = {b"[": b"]", b"(": b")", b"{": b"}"}
+ESCAPE = re.compile(rb"\\(['\\])")
 USUAL_NAMES = ("labels", "class", "category", "target", "y", "intent", "tag", "tags", "topic")  # of columns of labels
 FEWEST_ROWS, SHARE_OF_OWN = 5, 0.95  # rows, and the share of them with a label of its own, that are warned of
 FEWEST_WITHOUT, WORDS_OF_TEXT = 20, 4  # the same where no other column can hold labels, and words of a label then
@@ -182,9 +187,9 @@ class Columns:
 
     def label_of(self, cell: bytes) -> bytes:
         """Return the label in a cell as text, or a list of labels with commas between them."""
-        found = WRITTEN_LIST.fullmatch(cell.strip()) if cell[:1] in b"[(" else None
+        found = items_of(cell.strip())
         if found is not None:
-            parts = [item[1:-1] if item[:1] in b"'\"" else item for item in ITEM.findall(found[0])]
+            parts = found
         elif self.separator:
             parts = cell.split(self.separator)
         else:
@@ -206,6 +211,36 @@ class Columns:
             return found
         first = found if found and found != b"," else one_line(encoded(self.labels[0])).replace(b",", b";")
         return first + b","
+
+
+def items_of(cell: bytes) -> list[bytes] | None:
+    """Return the items of a list as a program writes it into a cell, or None if it is none.
+
+    Items without quotes are those of a list only if there is a comma: `[deleted]` is a name.
+    """
+    if cell[-1:] not in CLOSING.values():
+        return None
+    called = CALLED.fullmatch(cell)
+    text = called[1].strip() if called is not None else cell
+    if called is not None and text[:1] not in CLOSING:
+        text = b"(" + text + b")"
+    if CLOSING.get(text[:1]) != text[-1:]:
+        return None
+    found = WRITTEN_LIST.fullmatch(b"[" + text[1:-1] + b"]" if text[:1] == b"{" else text)
+    if found is not None:
+        return [_unquoted(item) for item in ITEM.findall(found[0])]
+    several = b"," in text and text[-1:] not in text[1:-1]
+    return [_unquoted(item.strip()) for item in text[1:-1].split(b",")] if several else None
+
+
+def _unquoted(item: bytes) -> bytes:
+    """Return an item of a list without its quotes and escapes, which are those of JSON or Python."""
+    if len(item) < 2 or item[:1] not in (b"'", b'"') or item[-1:] != item[:1]:
+        return item
+    if item[:1] == b'"' and b"\\" in item:
+        with contextlib.suppress(ValueError):
+            return encoded(json.loads(item))
+    return ESCAPE.sub(rb"\1", item[1:-1])
 
 
 def is_bit(cell: bytes) -> bool:

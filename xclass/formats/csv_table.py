@@ -35,7 +35,7 @@ from ..text import parser, reader
 from ..text.malformed import BLANK_QUOTE, CELL, ENTRY, INNER_RETURN, SENTENCES
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import columns, csv_rows, records
-from .columns import Columns, is_bit
+from .columns import CLOSING, Columns, is_bit
 from .csv_rows import NO_QUOTE, QUOTE, QUOTED, START
 
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
@@ -423,7 +423,7 @@ class CsvScanner(records.RecordScanner):
             for i, begins, ends in zip(good, begin.tolist(), end.tolist(), strict=True):
                 cells = [content[low:high] for low, high in zip(begins, ends, strict=True)]
                 examples.source[i] = self._table.moved(cells)
-        plain = not self._table.columns.separator and b"[" not in block and b"(" not in block
+        plain = not self._table.columns.separator and not any(bracket in block for bracket in CLOSING)
         label_of = records.one_line if plain else self._table.columns.label_of
         if several := self._table.layout.labels:
             begins, ends = rows.cell_begin[:, several].tolist(), rows.cell_end[:, several].tolist()

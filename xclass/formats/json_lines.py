@@ -38,7 +38,7 @@ from ..system.printable import short_repr
 from ..text import malformed, numbers, parser, reader
 from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
-from .columns import Columns, is_bit
+from .columns import Columns, is_bit, items_of
 from .csv_table import TYPED_BYTES
 from .line_scanner import DEFAULT_GROUP
 
@@ -81,7 +81,7 @@ def label_text(given: object, key: str = "label", columns: Columns | None = None
     if given is None:
         return b""
     if isinstance(given, str):
-        if columns is not None and (columns.separator or given[:1] in ("[", "(")):
+        if columns is not None and (columns.separator or items_of(encoded(given).strip()) is not None):
             return columns.label_of(encoded(given))
         if "," in given:
             raise MalformedError(malformed.LABEL_NAME, (key,), given, True)
