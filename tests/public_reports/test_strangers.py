@@ -196,7 +196,7 @@ def test_a_crafted_state_of_tune_is_refused_with_its_place(tmp_path, monkeypatch
 def test_a_long_name_of_a_class_is_clipped_in_the_report(tmp_path):
     """The page shortens a name that a stranger's data give, wherever it stands; the JSON file has all of it."""
     pytest.importorskip("matplotlib", reason="reports need matplotlib")
-    long = "x" * 5000
+    long = "x" * 4096
     (tmp_path / "d.vw").write_text(f"{long} | a\nshort | b\n{long} | b\n" * 20)
     learn("-d", "d.vw", "--oaa", 2, "--learn_names", "-b", 8, "--quiet", "-f", "m", cwd=tmp_path)
     result = xclass("report", "-i", "m", "-d", "d.vw", "-o", "r.html", "--json", "r.json", cwd=tmp_path)
