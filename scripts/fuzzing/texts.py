@@ -119,7 +119,8 @@ class Texts:
             learn(bench, "-d", data, *options.split(), "-f", "out/m", "--quiet")
             with open("out/m", "rb") as file:
                 self._models[name] = file.read()
-            learn(bench, "-d", data, *options.split(), "-q", "ab", "--on_bad_line", "vw", "-f", "out/m", "--quiet")
+            crosses = () if "--means" in options else ("-q", "ab")  # which learns dense rows alone
+            learn(bench, "-d", data, *options.split(), *crosses, "--on_bad_line", "vw", "-f", "out/m", "--quiet")
         _compare(b"1 |a b\n", "classes", {})
 
     def cases(self, seed: int, n: int) -> list[Case]:

@@ -318,6 +318,8 @@ def _lines(port: int, chance: random.Random) -> Iterator[int]:
     while True:
         lines = servers.lines(100, CLASSES, 6, chance.randrange(1 << 32), labelled=chance.random() < 0.5)
         with servers.connected(port) as connection:
+            connection.sendall(b"| a\n")  # a first line that is malformed may be that of another protocol
+            servers.received(connection, 1)
             for _ in range(chance.randrange(1, 101)):
                 connection.sendall(b"".join(fuzzed(chance, lines) for _ in range(100)))
                 if servers.received(connection, 100).count(b"\n") != 100:

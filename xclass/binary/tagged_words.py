@@ -307,7 +307,7 @@ def read_block(words: Words, feature: np.uint64, block: Int, w: Float32s) -> Non
 
 
 @jit
-def find(words: Words, feature: UInt32s, first: Int, end: Int, found: Bools) -> None:
+def mark_known(words: Words, feature: UInt32s, first: Int, end: Int, found: Bools) -> None:
     """Set `found` (bool[z]) for each feature (uint32[z]) that has a weight in one of the blocks first..end-1."""
     h, one, at, scores = np.empty(1, np.uint64), np.ones(1, np.float32), np.empty(1, np.int64), np.empty(8, np.float32)
     for f in range(len(feature)):

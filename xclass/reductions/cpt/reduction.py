@@ -62,7 +62,7 @@ from .options import (
 )
 from .tree_member import Member
 
-_find = DirectCall(tagged_words, "find")
+_find = DirectCall(tagged_words, "mark_known")
 FEWEST_LEAVES = 2  # without which the root has no regressor
 MANY_CLASSES = 1 << 14  # assumed for the size of a batch in a part, which may lack the first tree
 
