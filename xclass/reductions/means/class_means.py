@@ -191,7 +191,7 @@ class ClassMeans:
             kept[(self.ring_at + np.arange(len(own))) % RING] = new
         self.ring_at, self.filled = (self.ring_at + len(own)) % RING, min(RING, self.filled + len(own))
         kernels.count(z, own, weight, self.space.psi, self.classes)
-        root = (x - self.space.centre.astype(np.float32)) * np.sqrt(weight)[:, None]
+        root: AnyArray = (x - self.space.centre.astype(np.float32)) * np.sqrt(weight)[:, None]
         scatter: AnyArray = self.product(np.ascontiguousarray(root.T), root)
         if not np.isfinite(scatter).all():  # heavy rows far from the centre
             root = (x - self.space.centre) * np.sqrt(weight.astype(np.float64))[:, None]

@@ -186,7 +186,8 @@ class TooLong(Exception):
 
 def decompressed(body: bytes, encoding: bytes, longest: int) -> bytes:
     """Return a body of one of ENCODINGS; raise TooLong, or Malformed if it is damaged."""
-    parts, size, rest, made = [], 0, body, 16 + zlib.MAX_WBITS
+    parts = list[bytes]()
+    size, rest, made = 0, body, 16 + zlib.MAX_WBITS
     if encoding == b"deflate":  # of zlib, but some send it without its head
         made = zlib.MAX_WBITS if body[:1] == b"\x78" else -zlib.MAX_WBITS
     while rest:  # gzip may have several parts
