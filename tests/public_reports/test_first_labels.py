@@ -15,7 +15,7 @@ import xclass as library
 from xclass.api.label_check import LabelCheck
 from xclass.data.alike_names import AlikeNames
 
-SHARED = Path("/work/shared/data")
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 BITS = ("-b", 12)
 TAGS = ["tea;hot", "cake;sweet", "tea;sweet", "cake;hot", "hot"]
 ONE_HOT = "id,text,toxic,rude,kind\n" + "".join(
