@@ -374,12 +374,15 @@ def explanations_sum_to_the_scores(case: Case) -> None:
 def assert_sums(explained: Any) -> None:
     """Raise AssertionError if shares do not sum to their score, or the formula does not give the probability."""
     for of_class in explained.classes:
-        sizes = [abs(share.share) for share in of_class.shares]
-        assert sizes == sorted(sizes, reverse=True), f"the largest share of class {of_class.label} is not the first"
-        for score, shares in [(turn.score, turn.shares) for turn in (of_class, *of_class.path)]:
-            total, size = (math.fsum(map(by, (share.share for share in shares))) for by in (float, abs))
+        order = [(share.feature < 0, -abs(share.share)) for share in of_class.shares]
+        assert order == sorted(order), f"the largest feature of class {of_class.label} is not the first"
+        sums = [(turn.score, [share.share for share in turn.shares]) for turn in (of_class, *of_class.path)]
+        summed = [(of_class.score, of_class.parts), *((share.share, share.parts) for share in of_class.shares)]
+        sums += [(score, [*parts.values()]) for score, parts in summed if parts]
+        for score, values in sums:
+            total, size = (math.fsum(map(by, values)) for by in (float, abs))
             close = score is None or math.isclose(total, score, rel_tol=1e-5, abs_tol=1e-5 * size + 1e-6)
-            assert close, f"the shares of class {of_class.label} sum to {total:g}, but its score is {score:g}"
+            assert close, f"the shares of class {of_class.label} sum to {total:g}, but they explain {score:g}"
         if explained.formula and of_class.score is not None:
             names = {"exp": math.exp, "min": min, "max": max, "score": of_class.score, **of_class.parts}
             p = eval(explained.formula, names)

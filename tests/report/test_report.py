@@ -266,10 +266,10 @@ def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(page):
 
 def test_the_page_says_what_the_words_in_its_lists_mean(page, collected):
     shown = [reason for one in collected.errors.by_errors for line in one.lines for reason in line.reasons]
-    names = {name.partition(": ")[0] for reason in shown for name, _ in reason.shares}
-    assert {"scorer", "index"} <= names <= legend.PARTS.keys()
-    for part in names:
-        assert f"{part}: … {legend.PARTS[part]}." in page.text
+    names = {name for reason in shown for name, _ in [*reason.shares, *reason.instead]} & legend.NAMES.keys()
+    assert {"(trees)", "(index)"} <= names
+    for name in names:
+        assert f"{name} {legend.NAMES[name]}." in page.text
     for table in collected.tables:
         assert any(
             table.name.startswith(text) and f"{text} {meaning}." in page.text for text, meaning in legend.TABLES.items()

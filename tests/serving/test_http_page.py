@@ -86,6 +86,24 @@ def test_an_example_is_predicted_and_explained(server, page, example):
     }  # fmt: skip
 
 
+def test_a_feature_has_one_row_and_the_rest_comes_last(page):
+    learner = xclass.Learner("multiclass", bits=12)
+    words = [f"word{i}" for i in range(30)]
+    learner.learn_many([f"| free money {' '.join(words)}", "| room offer"] * 20, ["spam", "work"] * 20)
+    with served(learner, {"http": "0"}) as running:
+        running.http = running.server.http.port
+        opened(page, running)
+        predicted(page, f"free money {' '.join(words)}")
+        rows = "[...document.querySelector('#reasons tbody').rows].map((r) => r.firstChild.innerText)"
+        names = page.value(rows)
+        assert names[-1] == "(rest: 22 features)" and "(trees)" in names[10:-1]
+        assert len({*names}) == len(names) and {*names[:10]} <= {"free", "money", *words}
+        bars = "[...document.querySelector('#reasons tbody').rows].map((r) => r.querySelectorAll('.bar').length)"
+        assert page.value(bars) == [1] * (len(names) - 1) + [0]
+        page.value("document.getElementById('with-parts').click()")
+        assert " = index " in page.value(rows)[0]
+
+
 def test_text_of_data_is_shown_as_text(page):
     learner = new_learner()
     name = "<img/src=x/onerror=document.title='bad'>"
@@ -101,7 +119,7 @@ def test_text_of_data_is_shown_as_text(page):
 
 def test_what_is_wrong_is_told(server, page):
     opened(page, server)
-    for example, message in (("{oops", "is no JSON"), ("", "Type an example first."), ('{"a": [1]}', "is [1]")):
+    for example, message in (("{oops", "is no JSON"), ("", "Type an example first."), ('{"a": [1]}', "value [1]")):
         page.value(TYPE.format(example))
         wait(page, f"document.getElementById('message').textContent.includes({message!r})")
     assert page.value("document.getElementById('message').getAttribute('role')") == "alert"

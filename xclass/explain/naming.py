@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from ..data import class_names
 from ..data.batch import CONSTANT, Batch
 from ..system.steps import pause
 from .feature_names import NamedFeature
-from .records import ExplainedClass, Explanation, Label, Reasons, Share, with_shares
+from .records import ExplainedClass, Explanation, Label, Reasons, Share, added, with_shares
 
 Naming = Callable[[Any], Label]  # from a label as a learner has it to that which users see
 
@@ -47,23 +48,28 @@ def explanation(
     names = [text.get(hashed) or str(hashed) for hashed in batch.index.tolist()]
 
     def named(shares: Iterable[Share]) -> tuple[Share, ...]:
-        """Name shares, add up those of the same name and part, and put the largest first."""
-        sums: dict[tuple[str, str], Share] = {}
+        """Name shares, add up those of a feature and those of a part without a feature, and put features first."""
+        sums: dict[tuple[bool, str], Share] = {}
         for share in shares:
             pause()
-            name = names[share.feature] if share.feature >= 0 else share.name
-            known = sums.get((share.part, name))
-            sums[share.part, name] = (
-                share._replace(name=name) if known is None else known._replace(share=known.share + share.share)
-            )
-        return tuple(sorted(sums.values(), key=lambda share: -abs(share.share)))
+            is_feature = share.feature >= 0 and batch.index[share.feature] != CONSTANT
+            own = names[share.feature] if share.feature >= 0 else share.name
+            of_part = bool(share.part) and share.feature < 0
+            name, summand = (f"({share.part})", own) if of_part else (own, share.part)
+            known = sums.get((is_feature, name)) or Share(name, 0.0, feature=share.feature if is_feature else -1)
+            parts = added(known.parts, {summand: share.share}) if share.part else known.parts
+            sums[is_feature, name] = known._replace(share=known.share + share.share, parts=parts)
+        return tuple(sorted(sums.values(), key=lambda share: (share.feature < 0, -abs(share.share))))
+
+    def parts_of(shares: Iterable[Share]) -> dict[str, float]:
+        return functools.reduce(added, ({share.part: share.share} for share in shares if share.part), {})
 
     any_score = any(one.score is not None for one in reasons.classes)
 
     def explained(one: ExplainedClass) -> ExplainedClass:
         by_path = bool(one.path) and all(share.feature < 0 for share in one.shares)
         by_path = by_path and (one.score is not None or not any_score)
-        one = replace(one, label=naming(one.label), by_path=by_path)
+        one = replace(one, label=naming(one.label), by_path=by_path, parts=parts_of(one.shares))
         if not (all_turns or one.needs_turns):
             one = replace(one, path=tuple(replace(turn, shares=()) for turn in one.path))
         return with_shares(one, named)

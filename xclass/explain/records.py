@@ -9,12 +9,13 @@ their names.
 
 from __future__ import annotations
 
+import functools
 import html
 import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from ..system.printable import printable
@@ -31,19 +32,29 @@ class Share(NamedTuple):
     Attributes
     ----------
     name : str
-        Name of the feature, or the number that its name is hashed to if the name is not known.
+        Name of the feature, or the number that its name is hashed to if the name is not known. What a part of the
+        learner adds without a feature is named by the part, as "(trees)".
     share : float
         What it adds; negative if it speaks against the class.
     part : str
-        Part of the learner that it comes from, such as "scorer"; empty if there is only one.
+        Part of the learner that it comes from, such as "scorer"; empty if there is only one, and in an explanation,
+        where a feature has one share.
     feature : int
-        Position of the feature in the example, of the first of several with the same name; -1 if it is no feature.
+        Position of the feature in the example, of the first of several with the same name; -1 if it is no feature, or
+        the constant.
+    parts : dict of str to float
+        What the share is the sum of: for a feature, what it adds in each part of the learner; for a part, what it says
+        without a feature. Empty if there is only one part.
+    others : int
+        Number of features whose sum this is, 0 for a single one, see `Explanation.limited`.
     """
 
     name: str
     share: float
     part: str = ""
     feature: int = -1
+    parts: Mapping[str, float] = {}
+    others: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class Turn:
     probability : float or None
         Probability of this side, None if the tree does not estimate it.
     shares : tuple of Share
-        The largest first, by their absolute value.
+        Those of features, the largest absolute value first; then the others.
     tree : int
         Number of the tree.
     """
@@ -96,9 +107,11 @@ class ExplainedClass:
     probability : float or None
         Probability of the class, None if the reduction does not estimate it.
     shares : tuple of Share
-        The largest first, by their absolute value.
+        Those of features, the largest absolute value first; then the others.
     path : tuple of Turn
         The way through each tree to the class, or as far as the example went.
+    parts : dict of str to float
+        The sum of the shares of each part of the learner; empty if there is only one.
     by_path : bool
         Whether the path alone decides, so that no share is that of a feature; those of the turns are.
     """
@@ -108,21 +121,13 @@ class ExplainedClass:
     probability: float | None = None
     shares: tuple[Share, ...] = ()
     path: tuple[Turn, ...] = ()
+    parts: Mapping[str, float] = field(default_factory=dict)
     by_path: bool = False
 
     @property
     def needs_turns(self) -> bool:
         """Return whether only the turns tell why: the path alone decides, or the class was not compared."""
         return self.by_path or self.score is None
-
-    @property
-    def parts(self) -> dict[str, float]:
-        """Return the sum of the shares of each part of the learner; empty if there is only one."""
-        sums: dict[str, float] = {}
-        for share in self.shares:
-            if share.part:
-                sums[share.part] = sums.get(share.part, 0.0) + share.share
-        return sums
 
     def as_dict(self) -> dict[str, Any]:
         fixed = {"class": self.label, **_numbers(self.score, self.probability), "parts": _finite(self.parts)}
@@ -163,7 +168,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """Return the explanation as the command prints it, with the largest shares."""
-        return "\n".join(map(printable, as_text(self.limited(SHARES, SHARES_OF_TURN))))
+        return self.as_text()
 
     def __repr__(self) -> str:
         return (
@@ -174,8 +179,12 @@ class Explanation:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
+    def as_text(self, with_parts: bool = False) -> str:
+        """Return the explanation as the command prints it, with the largest shares, and with their parts if wanted."""
+        return "\n".join(map(printable, lines_of(self.limited(SHARES, SHARES_OF_TURN), with_parts)))
+
     def limited(self, most: int, most_of_turn: int) -> Explanation:
-        """Return the same with the largest shares of classes and turns only; a last share has the sum of the others.
+        """Return the same with the largest features of classes and turns only; a last share has the sum of the others.
 
         Turns keep none where scorers, and not the trees, have decided.
         """
@@ -252,18 +261,21 @@ def with_shares(one: ExplainedClass, changed: Callable[[tuple[Share, ...]], tupl
 
 
 def _largest(shares: tuple[Share, ...], most: int) -> tuple[Share, ...]:
-    """Return the first shares, and for each part one with the sum of its others, or its only other one."""
+    """Return the first shares of features, those of all else, and one with the sum of the other features."""
     pause()
-    rest: dict[str, list[Share]] = {}
-    for share in shares[most:]:
-        rest.setdefault(share.part, []).append(share)
-    others = [
-        of_part[0]
-        if len(of_part) == 1
-        else Share(f"({len(of_part)} more)", math.fsum(share.share for share in of_part), part)
-        for part, of_part in rest.items()
-    ]
-    return (*shares[:most], *others)
+    of_features = [share for share in shares if share.feature >= 0]
+    if len(of_features) <= most + 1:
+        return shares
+    rest = of_features[most:]
+    parts = functools.reduce(added, (share.parts for share in rest))
+    total = math.fsum(share.share for share in rest)
+    summed = Share(f"(rest: {len(rest)} features)", total, parts=parts, others=len(rest))
+    return (*of_features[:most], *(share for share in shares if share.feature < 0), summed)
+
+
+def added(sums: Mapping[str, float], values: Mapping[str, float]) -> dict[str, float]:
+    """Return the sums of values of the same name."""
+    return {**sums, **{name: sums.get(name, 0.0) + value for name, value in values.items()}}
 
 
 def _numbers(score: float | None, probability: float | None) -> dict[str, float | None]:
@@ -272,7 +284,12 @@ def _numbers(score: float | None, probability: float | None) -> dict[str, float 
 
 def _listed(shares: tuple[Share, ...]) -> list[dict[str, Any]]:
     return [
-        {"name": share.name, **_finite({"share": share.share}), **({"part": share.part} if share.part else {})}
+        {
+            "name": share.name,
+            **_finite({"share": share.share}),
+            **({"parts": _finite(share.parts)} if share.parts else {}),
+            **({"others": share.others} if share.others else {}),
+        }
         for share in shares
     ]
 
@@ -285,7 +302,9 @@ def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
 # as text
 
 
-def as_text(explanation: Explanation, line: int | None = None, tag: str = "") -> Iterator[str]:
+def lines_of(
+    explanation: Explanation, with_parts: bool = False, line: int | None = None, tag: str = ""
+) -> Iterator[str]:
     """Yield the lines of an explanation; `line` is None for an example that is in no file."""
     head = "" if line is None else f"line {line}" + (f" '{tag}" if tag else "") + ": "
     head += f"prediction {_shown(explanation.prediction)}"
@@ -295,29 +314,30 @@ def as_text(explanation: Explanation, line: int | None = None, tag: str = "") ->
     unused = "" if explanation.uses_features else ", no feature adds to the scores (check names and namespaces)"
     yield f"{head}, {compared} {'class' if compared == 1 else 'classes'} compared{unused}"
     for explained in explanation.classes:
-        yield from _of_class(explained)
+        yield from _of_class(explained, with_parts)
     if explanation.others:
         yield "  next: " + ", ".join(f"{_shown(c.label)} ({_brief(c)})" for c in explanation.others)
-    if explanation.formula:
-        yield f"  probability = {explanation.formula}"
 
 
 def as_json(explanation: Explanation, line: int, tag: str) -> str:
     return json.dumps({"line": line, "tag": tag, **explanation.as_dict()}, allow_nan=False)
 
 
-def _of_class(explained: ExplainedClass) -> Iterator[str]:
-    parts = ", ".join(f"{part} {value:.6g}" for part, value in explained.parts.items())
-    yield f"  {_shown(explained.label)}: {_scores(explained)}" + (f" = {parts}" if parts else "")
+def _of_class(explained: ExplainedClass, with_parts: bool) -> Iterator[str]:
+    yield f"  {_shown(explained.label)}: {_scores(explained)}" + (_summands(explained.parts) if with_parts else "")
     if explained.by_path:
         yield from (f"    {_turn(turn)}" for turn in explained.path)
         return
-    width = max((len(share.part) + 2 for share in explained.shares if share.part), default=0)
     for share in explained.shares:
-        if abs(share.share) < SMALLEST:
-            continue
-        yield f"    {share.share:+12.6f}  {share.part:{width}}{share.name}"
-    yield from _path(explained.path)
+        if abs(share.share) >= SMALLEST:
+            yield f"    {share.share:+12.6f}  {share.name}" + (_summands(share.parts) if with_parts else "")
+    if with_parts or explained.needs_turns or not explained.parts:
+        yield from _path(explained.path)
+
+
+def _summands(parts: Mapping[str, float]) -> str:
+    shown = ", ".join(f"{part} {value:.6g}" for part, value in parts.items() if abs(value) >= SMALLEST)
+    return f" = {shown}" if shown else ""
 
 
 def _path(path: tuple[Turn, ...]) -> Iterator[str]:

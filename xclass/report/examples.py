@@ -145,10 +145,7 @@ def _reasons(learner: Learner, batch: Batch) -> list[Reason]:
     with warnings.catch_warnings():  # the report counts lines without a known feature
         warnings.simplefilter("ignore", XclassWarning)
         (explanation,) = learner.explain_many(batch, k=1, y=y)
-    of_class = [
-        {f"{share.part}: {share.name}" if share.part else share.name: share.share for share in one.shares}
-        for one in explanation.classes
-    ]
+    of_class = [{share.name: share.share for share in one.shares} for one in explanation.classes]
     rather = dict(of_class[0]) if of_class else {}
     for name, share in of_class[1].items() if len(of_class) > 1 else ():
         rather[name] = rather.get(name, 0.0) - share

@@ -138,7 +138,7 @@ def test_an_explanation_says_what_features_and_rows_add(data):
         assert [first.probability, second.probability] == pytest.approx(p[0].tolist())
         assert sum(share.share for share in first.shares) == pytest.approx(first.score)
         assert np.exp(first.score - second.score) == pytest.approx(p[0, 0] / p[0, 1], rel=1e-3)
-        assert {"rows", "scorer"} <= {share.part for share in first.shares}
+        assert {"rows", "scorer"} <= first.parts.keys()
 
 
 def test_merged_models_know_what_each_has_learned(data, tmp_path):
@@ -194,7 +194,7 @@ def test_the_command_learns_both_and_explains_both(tmp_path):
     command("-d", "new.vw", "-t", "-i", "m", "-p", "p", "--explain", 1, "--explain_file", "x", cwd=tmp_path)
     assert (tmp_path / "p").read_text().split() == ["2", "3", "3"]
     explained = (tmp_path / "x").read_text()
-    assert "rows    nearness of the class's mean" in explained and "scorer  w^red" in explained
+    assert "  (rows)\n" in explained and "  w^red\n" in explained
     refused = command("-d", "train.vw", "--dense", "e", "--recall_tree", 3, cwd=tmp_path)
     assert "use --multiclass or --means" in refused.err
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from command import learn, xclass
 from streams import multiclass
+
+from xclass import load
 
 TRAIN = """\
 sport | ball goal team
@@ -49,20 +52,30 @@ def test_json_has_the_answer_the_label_and_their_shares(models, name):
     assert {"team", "song"} & names
 
 
-def test_text_shows_parts_shares_and_paths(models):
-    out = learn("-i", "multiclass", "-t", "--explain", 1, "--quiet", stdin=TEST, cwd=models).out
+WITH_PARTS = (" = scorer ", "  team = scorer ", "  (trees) = mean log probability ", "    tree 0: probability ", " turn")
+
+
+@pytest.mark.parametrize(("form", "shown"), [("text", False), ("parts", True)])
+def test_text_has_one_line_for_a_feature_and_parts_on_request(models, form, shown):
+    args = ("-i", "multiclass", "-t", "--explain", 1, "--quiet", "--explain_format", form)
+    out = learn(*args, stdin=TEST, cwd=models).out
     assert out.startswith("line 1 'b: prediction ")
     assert ", label music, 3 classes compared\n" in out
-    for text in (
-        "  scorer  team\n",
-        "  index   ",
-        "  trees   mean log probability\n",
-        "    tree 0: probability ",
-        " turn",
-        "  next: ",
-    ):
-        assert text in out
-    assert "  probability = " in out
+    assert "  next: " in out
+    assert [text in out for text in WITH_PARTS] == [shown] * len(WITH_PARTS)
+    (first,) = re.findall(r"^  \w.*\n((?:    .*\n)+)", out.partition("  next: ")[0], re.MULTILINE)[:1]
+    names = [line.split()[1] for line in first.splitlines() if line.lstrip()[0] in "+-"]
+    assert {*names} >= {"team", "goal", "(trees)", "(index)"} and len(names) == len({*names})
+    assert names.index("(trees)") > max(map(names.index, ("team", "goal")))
+
+
+@pytest.mark.parametrize("form", ["text", "parts"])
+def test_the_text_of_the_command_is_that_of_python(models, form):
+    args = ("-i", "multiclass", "-t", "--explain", 2, "--quiet", "--explain_format", form)
+    out = learn(*args, stdin=TEST.splitlines()[0], cwd=models).out
+    with load(models / "multiclass") as model:
+        explanation = model.explain(TEST.splitlines()[0])
+    assert out == f"line 1 'b: {explanation.as_text(with_parts=form == 'parts')}\n"
 
 
 def test_turns_show_their_features_where_a_tree_decides(models):
@@ -79,7 +92,8 @@ def test_shares_beyond_the_limit_are_summed(models, name):
     whole, short = explained(models, name), explained(models, name, "--explain_features", 2)
     for long_one, short_one in zip(whole, short, strict=True):
         for entry, limited in zip(long_one["classes"], short_one["classes"], strict=True):
-            assert limited["shares"][:2] == entry["shares"][:2]
+            assert not any("others" in share for share in limited["shares"][:-1])
+            assert limited["shares"][:2] == entry["shares"][:2] and limited["parts"] == entry["parts"]
             assert sum(s["share"] for s in limited["shares"]) == pytest.approx(sum(s["share"] for s in entry["shares"]))
 
 

@@ -65,7 +65,7 @@ def by_paths(
         turns = tuple(map(turn, path))
         logs = [Share(f"node {one.node}", math.log(max(one.probability or 0.0, LEAST))) for one in turns]
         score = math.fsum(share.share for share in logs)
-        return ExplainedClass(y + learner.lowest, score, math.exp(score), tuple(logs), turns, True)
+        return ExplainedClass(y + learner.lowest, score, math.exp(score), tuple(logs), turns, by_path=True)
 
     others = [
         ExplainedClass(y + learner.lowest, math.log(max(q, LEAST)), q) for y, q in ranked.items() if y not in wanted

@@ -8,19 +8,11 @@ from ..examples import Reason
 from . import markup
 from .markup import Html, element
 
-PARTS = {  # part of a score -> what its shares are
-    "scorer": "weight times value of the feature, in the regressor of the class",
-    "trees": "how probable the class is for the trees",
-    "index": "what the index of features says. It knows for each feature the classes in whose training examples it "
-    "occurred: with the name of a feature, how much the feature speaks for the class",
-    "path": "what the way through the tree adds",
-}
 NAMES = {  # share that is not one of a feature -> what it is
-    "mean log probability": "the logarithm of the probability of the class, averaged over the trees",
-    "largest log probability": "the same of the tree that finds the class most probable",
-    "share of the trees that propose it": "the share of the trees that have proposed the class",
-    "proposed": "the index has proposed the class",
-    "naive Bayes": "the log odds of the class by naive Bayes, from the counts in the index",
+    "(trees)": "how probable the class is for the trees",
+    "(index)": "whether the index of features has proposed the class, and how much all features together speak for it",
+    "(path)": "what the way through the tree adds",
+    "(scorer)": "a number that is added for each class",
     "Constant": "the feature that every example has",
     "intercept": "a number that is added for each class",
 }
@@ -34,20 +26,18 @@ SEPARATOR = "^"  # between a namespace and a feature
 
 def of_shares(reasons: Iterable[Reason]) -> Html:
     """Return a list that explains the words which occur in the shares of these reasons, empty if there are none."""
-    texts = list(dict.fromkeys(text for reason in reasons for text, _ in [*reason.shares, *reason.instead]))
-    if not texts:
+    names = dict.fromkeys(name for reason in reasons for name, _ in [*reason.shares, *reason.instead])
+    if not names:
         return Html("")
     entries = {
         "+ and −": "what speaks for the class and against it; the score of a class is the sum of its shares, of which "
         "the largest are listed"
     }
-    pairs = [(part, name) if found else ("", part) for part, found, name in (text.partition(": ") for text in texts)]
-    with_space = next((name for _, name in pairs if SEPARATOR in name.strip(SEPARATOR)), None)
+    with_space = next((name for name in names if SEPARATOR in name.strip(SEPARATOR)), None)
     if with_space is not None:
         space, _, feature = with_space.partition(SEPARATOR)
         entries[with_space] = f"the feature {feature} of the namespace {space}"
-    entries |= {f"{part}: …": PARTS[part] for part in PARTS if part in {part for part, _ in pairs}}
-    entries |= {name: NAMES[name] for name in NAMES if name in {name for _, name in pairs}}
+    entries |= {name: meaning for name, meaning in NAMES.items() if name in names}
     return markup.details("What the words in the lists mean", _listed(entries))
 
 

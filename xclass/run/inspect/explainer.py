@@ -33,7 +33,7 @@ class Explainer(Inspector):
         super().__init__(config, learner)
         options = config.inspect
         path, form = options.explain_file or output_file.STDOUT, options.explain_format
-        self._json = form == "json" if form else path.endswith(JSON_ENDS)
+        self._form = form or ("json" if path.endswith(JSON_ENDS) else "text")
         self.file = output_file.Output(path, "explanations")
 
     def _before(self, task: BatchTask) -> None:
@@ -49,10 +49,10 @@ class Explainer(Inspector):
         options = self._config.inspect
         explained = self._explanation(task, options.explain).limited(options.explain_features, OF_TURN)
         tag, line = tag_of(task).decode("utf-8", "surrogateescape"), int(task.batch.line[0])
-        if self._json:
+        if self._form == "json":
             yield records.as_json(explained, line, tag)
         else:
-            yield from records.as_text(explained, line, tag)
+            yield from records.lines_of(explained, self._form == "parts", line, tag)
 
     def _explanation(self, task: BatchTask, k: int) -> Explanation:
         """Return the explanation of an example with k classes."""

@@ -37,12 +37,13 @@ class Options(OptionGroup):
         ),
     )
     explain_format: str = option(
-        "write explanations as text or as JSON, one line for each example",
-        choices=("text", "json"),
+        "write explanations as text, as text with what each share adds up in the parts of the learner, or as JSON, one"
+        " line for each example",
+        choices=("text", "parts", "json"),
         default_text="json for a file named .json, .jsonl or .ndjson, text otherwise",
     )
     explain_features: int = option(
-        "number of shares to show for a class; the others are shown as a sum",
+        "number of features to show for a class; the others are shown as a sum",
         default=10,
         minimum=1,
         maximum=1_000_000,

@@ -127,10 +127,11 @@ def _schemas() -> Schema:
     nullable = {"type": ["number", "null"]}
     count = {"type": "integer", "minimum": 0}
     warnings = {"type": "array", "items": {"type": "string"}}
+    parts = {"type": "object", "additionalProperties": nullable}
     scores = {"class": _ref("Class"), "score": nullable, "probability": nullable}
     explained = {
         **scores,
-        "parts": {"type": "object", "additionalProperties": nullable},
+        "parts": parts,
         "shares": _list("Share"),
         "path": _list("Turn"),
     }
@@ -180,7 +181,16 @@ def _schemas() -> Schema:
         "LearnAnswer": _object(
             {"learned": count, "predictions": _list("Predicted"), "warnings": warnings}, "learned", "predictions"
         ),
-        "Share": _object({"name": {"type": "string"}, "share": nullable, "part": {"type": "string"}}, "name", "share"),
+        "Share": _object(
+            {
+                "name": {"type": "string", "description": "A feature, or a part of the learner such as (trees)."},
+                "share": {**nullable, "description": "What it adds to the score."},
+                "parts": {**parts, "description": "What the share is the sum of."},
+                "others": {**count, "description": "Number of shares whose sum this is, if it is none of its own."},
+            },
+            "name",
+            "share",
+        ),
         "Turn": {"type": "object", "properties": {"shares": _list("Share")}},
         "ExplainedClass": _object(explained, *explained),
         "OtherClass": _object(scores, *scores),

@@ -1,6 +1,7 @@
 "use strict";
 
 const SECONDS = 2; // between two readings of the model's facts
+const SMALLEST = 5e-7; // share that is shown
 const TOP = 10, EXPLAINED = 2, SHARES = 10, COLUMNS = 30;
 const at = (id) => document.getElementById(id);
 let model = "", facts = null, asked = null;
@@ -125,7 +126,7 @@ async function explain(given) {
   place.replaceChildren();
   let explanation;
   try {
-    const answer = await request("explain", { ...given, k: EXPLAINED });
+    const answer = await request("explain", { ...given, k: EXPLAINED, shares: SHARES });
     [explanation] = answer.explanations;
     if (at("warnings").hidden) warn(answer.warnings || []);
   } catch (error) {
@@ -135,21 +136,29 @@ async function explain(given) {
   for (const one of explanation.classes.slice(0, EXPLAINED)) {
     const part = element("section", null, element("h3", `Why ${shown(one.class)}?`));
     const shares = reasons(one);
-    const largest = Math.max(...shares.map((share) => Math.abs(share.share)), 1e-9);
+    const largest = Math.max(...shares.map((share) => (share.others ? 0 : Math.abs(share.share))), 1e-9);
     const table = element("table", null, element("caption", "What spoke for (+) and against (−) it"), element("tbody", null));
-    table.tBodies[0].append(...shares.map((share) =>
-      row(share.part ? `${share.name} (${share.part})` : share.name, share.share, largest, "+")));
+    table.tBodies[0].append(...shares.map((share) => {
+      const made = row(share.name, share.share, largest, "+");
+      if (share.others) made.lastChild.replaceChildren(); // a sum of many is no single reason
+      if (share.parts) made.firstChild.append(classed("note parts", element("span", ` = ${summands(share.parts)}`)));
+      return made;
+    }));
     part.append(shares.length ? table : classed("note", element("p", "No feature has a share in it.")));
     place.append(part);
   }
 }
 
-// Where the path through a tree decides, the shares are those of its turns.
+// Where the path through a tree decides, the shares are those of its turns, the largest first.
 function reasons(one) {
-  const found = one.shares.length ? one.shares
-    : one.path.flatMap((turn) => (turn.shares || []).map((share) => ({ ...share, part: turn.node })));
-  return [...found].filter((share) => share.share).sort((a, b) => Math.abs(b.share) - Math.abs(a.share)).slice(0, SHARES);
+  const ofTurns = one.path.flatMap((turn) =>
+    (turn.shares || []).filter((share) => !share.others).map((share) => ({ ...share, name: `${share.name}, at ${turn.node}` })));
+  ofTurns.sort((a, b) => Math.abs(b.share) - Math.abs(a.share));
+  return (ofTurns.length ? ofTurns.slice(0, SHARES) : one.shares).filter((share) => counts(share.share));
 }
+
+const counts = (value) => Math.abs(value) >= SMALLEST;
+const summands = (parts) => Object.entries(parts).filter(([, value]) => counts(value)).map(([part, value]) => `${part} ${number(value)}`).join(", ");
 
 function row(name, value, largest, sign) {
   const bar = element("span", null);
