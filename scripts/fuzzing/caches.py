@@ -323,14 +323,13 @@ def _changed_data(data: bytes, kind: str) -> bytes:
 
 def _parts(content: bytes) -> tuple[list[bytearray], dict[str, Any]] | None:
     """Return the blocks and facts of a whole cache, None where it is none."""
-    last = 24 + len(cache_file.END)
+    last = 16 + len(cache_file.END)
     try:
-        length, _, _ = np.frombuffer(content[-last : -len(cache_file.END)], "<i8").tolist()
+        length, _ = np.frombuffer(content[-last : -len(cache_file.END)], "<i8").tolist()
         facts = json.loads(content[len(content) - last - length : len(content) - last])
         blocks, at = [], len(cache_file.MAGIC)
-        while at < len(content) - last - length:
-            size = int(np.frombuffer(content[at : at + 16], "<i8")[1])
-            if size < 8 * batch_codec.HEADER or size % 8 or at + size > len(content):
+        for size, _ in facts["blocks"]:
+            if size < 8 * batch_codec.HEADER or size % 8 or at + size > len(content) - last - length:
                 return None
             blocks.append(bytearray(content[at : at + size]))
             at += size
@@ -340,13 +339,8 @@ def _parts(content: bytes) -> tuple[list[bytearray], dict[str, Any]] | None:
 
 
 def _whole(blocks: list[bytearray], text: bytes) -> bytes:
-    """Return a cache of blocks and facts, with right sums."""
-    total = 0
-    for block in blocks:
-        sum_ = batch_codec.block_checksum(np.frombuffer(block, np.uint8))
-        block[:8] = sum_.to_bytes(8, "little")
-        total = zlib.crc32(sum_.to_bytes(8, "little"), total)
-    end = np.array([len(text), zlib.crc32(text), total], "<i8").tobytes()
+    """Return a cache of blocks and facts."""
+    end = np.array([len(text), zlib.crc32(text)], "<i8").tobytes()
     return cache_file.MAGIC + b"".join(blocks) + text + end + cache_file.END
 
 
@@ -390,19 +384,15 @@ def _crafted(blocks: list[bytearray], facts: dict[str, Any], kind: str, args: li
     elif kind == "head" and blocks:
         head = np.frombuffer(bytes(blocks[0][: 8 * batch_codec.HEADER]), "<i8").copy()
         head.view(np.uint64)[args[0]] = args[1] % (1 << 64)
-        if not args[2]:
-            at = len(cache_file.MAGIC)
-            content = bytearray(_whole(blocks, json.dumps(facts).encode()))
-            content[at : at + 8 * batch_codec.HEADER] = head.tobytes()
-            return bytes(content)
         blocks[0][: 8 * batch_codec.HEADER] = head.tobytes()
     elif kind == "body" and blocks:
         size = len(blocks[0]) - 8 * batch_codec.HEADER
         blocks[0][8 * batch_codec.HEADER + min(size - 1, int(args[0] * size))] = args[1]
     elif kind == "blocks twice":
         blocks = blocks * 2
-        facts["blocks"] = len(blocks)
     elif kind == "no blocks":
-        blocks, facts["blocks"] = [], 0
+        blocks = []
+    if kind in ("body", "blocks twice", "no blocks") or (kind == "head" and args[2]):
+        facts["blocks"] = [(len(block), batch_codec.block_checksum(np.frombuffer(block, np.uint8))) for block in blocks]
     text = b"[" * 50_000 if kind == "deep facts" else json.dumps(facts).encode("utf-8", "surrogatepass")
-    return _whole([bytearray(block) for block in blocks], text)
+    return _whole(blocks, text)

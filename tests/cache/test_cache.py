@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -312,21 +313,20 @@ def test_any_damage_is_noticed_and_changes_no_answer(made):
 @pytest.mark.parametrize(
     "facts",
     [
-        {"key": -1}, {"key": []}, {"bad": "x"}, {"lines": None}, {"lines": -1}, {"blocks": True}, {"kept": 5},
-        {"kept": [5]}, {"told": "x"}, {"names": [["a"]]}, {"skipped": 2.5},
+        {"key": -1}, {"key": []}, {"bad": "x"}, {"lines": None}, {"lines": -1}, {"blocks": True}, {"blocks": [[-8, 0]]},
+        {"kept": 5}, {"kept": [5]}, {"told": "x"}, {"names": [["a"]]}, {"skipped": 2.5},
     ],
 )  # fmt: skip
 def test_a_record_with_a_valid_checksum_is_checked_before_it_is_used(made, facts):
     wanted = run(made, "--oaa", "5").out
     content = (made / "data.cache").read_bytes()
     body = blocks_of(content)
-    last = content[-24 - len(cache_file.END) :]
-    record = json.loads(content[len(body) : -len(last)])
+    record = record_of(content)
     for changed in ({**record, **facts}, {name: record[name] for name in set(record) - set(facts)}):
         if changed == record:  # there were no names
             continue
         text = json.dumps(changed).encode()
-        (made / "data.cache").write_bytes(body + text + end(text, last))
+        (made / "data.cache").write_bytes(body + text + end(text))
         result = run(made, "--oaa", "5")
         assert result.out == wanted
         assert "data.cache: the cache is made again: it is damaged" in result.err
@@ -335,13 +335,18 @@ def test_a_record_with_a_valid_checksum_is_checked_before_it_is_used(made, facts
 def test_a_record_too_deep_to_be_read_is_damage(made):
     content = (made / "data.cache").read_bytes()
     text = b"[" * 100_000
-    (made / "data.cache").write_bytes(blocks_of(content) + text + end(text, content[-24 - len(cache_file.END) :]))
+    (made / "data.cache").write_bytes(blocks_of(content) + text + end(text))
     assert "data.cache: the cache is made again: it is damaged" in run(made, "--oaa", "5").err
 
 
-def end(text: bytes, last: bytes) -> bytes:
-    """Return the end of a cache whose record is `text`; `last`: of the cache that was there."""
-    return np.array([len(text), zlib.crc32(text)], "<i8").tobytes() + last[16:]
+def record_of(content: bytes) -> dict:
+    """The record of a cache."""
+    return json.loads(content[len(blocks_of(content)) : -16 - len(cache_file.END)])
+
+
+def end(text: bytes) -> bytes:
+    """The end of a cache whose record is `text`."""
+    return np.array([len(text), zlib.crc32(text)], "<i8").tobytes() + cache_file.END
 
 
 def test_missing_and_swapped_blocks_are_noticed(tmp_path):
@@ -350,18 +355,14 @@ def test_missing_and_swapped_blocks_are_noticed(tmp_path):
     wanted = copies(source(path, file))
     assert len(wanted) >= 3
     whole = file.read_bytes()
-    with open(file, "rb") as opened:
-        blocks, at = [], len(cache_file.MAGIC)
-        reading = cache_file.Reader(opened, True)
-        while at < reading.end:
-            size = int.from_bytes(whole[at + 8 : at + 16], "little")
-            blocks.append(whole[at : at + size])
-            at += size
-    end = whole[at:]
+    blocks, at = [], len(cache_file.MAGIC)
+    for size, _ in record_of(whole)["blocks"]:
+        blocks.append(whole[at : at + size])
+        at += size
     for order in ([1, 0, *range(2, len(blocks))], [*range(1, len(blocks))], [0, 0, *range(1, len(blocks))]):
-        file.write_bytes(whole[: len(cache_file.MAGIC)] + b"".join(blocks[i] for i in order) + end)
+        file.write_bytes(whole[: len(cache_file.MAGIC)] + b"".join(blocks[i] for i in order) + whole[at:])
         with open(file, "rb") as opened, pytest.raises(cache_file.DamagedCacheError):
-            list(cache_file.Reader(opened, True))
+            list(cache_file.Reader(opened, "c", True))
 
 
 def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):
@@ -540,7 +541,65 @@ def test_every_truncated_cache_is_refused(tmp_path):
     for size in range(0, len(whole), 29):
         file.write_bytes(whole[:size])
         with open(file, "rb") as opened, pytest.raises(cache_file.DamagedCacheError):
-            list(cache_file.Reader(opened, True))
+            list(cache_file.Reader(opened, "c", True))
+
+
+@pytest.fixture(scope="module")
+def replaceable(tmp_path_factory):
+    """A folder with data, their cache of several blocks, and a cache of other data with the same sizes."""
+    folder = tmp_path_factory.mktemp("replaceable")
+    text = multiclass(1, 5, 20000)
+    for content in (text.replace("p1_", "q1_"), text):
+        (folder / "data").write_text(content)
+        learn("data", "--oaa", "5", "-c", "-k", cwd=folder)
+        os.rename(folder / "data.cache", folder / ("cache" if content == text else "other"))
+    learn("data", "--oaa", "5", "-p", "wanted", cwd=folder)
+    sizes = [[size for size, _ in record_of((folder / name).read_bytes())["blocks"]] for name in ("cache", "other")]
+    assert sizes[0] == sizes[1] and len(sizes[0]) >= 3
+    return folder
+
+
+def change_while_read(change) -> None:
+    """Let the cache change in place before its second block is read, after its end (two reads) and its first block."""
+    calls, read = [], os.preadv
+
+    def changed(*place):
+        calls.append(place)
+        if len(calls) == 4:
+            with open("data.cache", "r+b") as file:
+                change(file)
+        return read(*place)
+
+    os.preadv = changed
+
+
+CHANGES = {  # what happens to a cache while it is read -> the reason in the message
+    "truncated": (lambda file: file.truncate(20000), "it was cut off while it was read"),
+    "replaced": (lambda file: file.write(Path("other").read_bytes()), "it is damaged at byte "),
+    "zeros": (lambda file: file.write(bytes(os.path.getsize(file.name))), "it is damaged at byte "),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "words", ["-d data -c -p p -f m", "--cache_file data.cache -p p -f m", "tune -d data -c -k --settings 2"]
+)
+def test_a_cache_that_changes_while_it_is_read_is_noticed(replaceable, change, words):
+    happens, reason = CHANGES[change]
+    (replaceable / "data.cache").write_bytes((replaceable / "cache").read_bytes())
+    prepare = functools.partial(change_while_read, happens)
+    run = start_process(
+        *words.split(), "--oaa", 5, cwd=replaceable, preexec_fn=prepare, stdin=subprocess.DEVNULL, text=True
+    )
+    err = run.communicate(timeout=400)[1]
+    if words.startswith("-d"):
+        assert run.returncode == 0 and f"warning: data.cache: the cache is made again: {reason}" in err
+        assert (replaceable / "p").read_bytes() == (replaceable / "wanted").read_bytes()
+        (replaceable / "m").unlink()
+        return
+    assert run.returncode == 1 and not (replaceable / "m").exists()
+    assert f"data.cache: the cache cannot be read: {reason}" in err
+    assert "; start again with the data and -k" in err
 
 
 def test_temporary_cache_leaves_nothing(tmp_path, monkeypatch):

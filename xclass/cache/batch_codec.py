@@ -30,19 +30,14 @@ from ..kernels.direct import DirectCall
 from ..kernels.jit import jit
 
 COLUMNS = ("label", "weight", "initial", "groups", "line", "tag", "name", "length", "index", "value", "labels")
-# Positions in the header: checksum of what follows, size of the block in bytes, the numbers of examples, features and
-# namespace groups, bytes of tags, labels in lists, -1 without lists, columns of the dense block, number of the first
-# line, number of lines in the files before, whether each example ends with the constant; then for each column the size
-# of its dictionary and the bytes of a number.
-CHECKSUM, BYTES, N, ENCODING = 0, 1, 2, 11
+# The header has the numbers of examples, features and namespace groups, bytes of tags, labels in lists, -1 without
+# lists, columns of the dense block, number of the first line, number of lines in the files before, whether each example
+# ends with the constant; and from ENCODING on, for each column the size of its dictionary and the bytes of a number.
+ENCODING = 9
 HEADER = ENCODING + 2 * len(COLUMNS)
 MOST_ROWS = 1 << 40
 ONE_BITS = 0x3F800000  # the bits of 1.0
 UNLABELLED = np.uint32(0xFFFFFFFF)
-
-
-class DamagedCacheError(Exception):
-    """Report that a file is not a cache or that it is damaged; the text gives the reason."""
 
 
 # -- kernels
@@ -224,8 +219,8 @@ def _encoded(column: UInt32s, secret: np.uint64) -> tuple[UInt32s, int, AnyArray
     return dictionary[:distinct], width, column.astype(f"u{width}")
 
 
-def pack(batch: Batch, lines_before: int, classes: bool, constant: bool) -> tuple[UInt8s, int]:
-    """Return a batch as a block, and its checksum.
+def pack(batch: Batch, lines_before: int, classes: bool, constant: bool) -> UInt8s:
+    """Return a batch as a block.
 
     `lines_before` is the number of lines in the files before this one. With `constant`, each example ends with the
     constant.
@@ -241,62 +236,51 @@ def pack(batch: Batch, lines_before: int, classes: bool, constant: bool) -> tupl
     sizes = columns["tag"]
     before = np.cumsum(sizes) - sizes  # bytes of the tags before each one
     parts.append(batch.text[np.repeat(batch.tag_start - before, sizes) + np.arange(sizes.sum())])
-    head[N:ENCODING] = (
+    head[:ENCODING] = (
         batch.n, len(columns["index"]), len(columns["name"]), len(parts[-1]),
         len(batch.labels) if batch.has_lists else -1, batch.columns, batch.line[0], lines_before, constant,
     )  # fmt: skip
     parts.append(batch.dense)
-    head[BYTES] = sum(_padded(part.nbytes) for part in parts)
     padded = (part.tobytes().ljust(_padded(part.nbytes), b"\0") for part in parts)
-    block = np.frombuffer(bytearray().join(padded), np.uint8)
-    total = block_checksum(block)
-    block[:8].view(np.uint64)[0] = total
-    return block, total
+    return np.frombuffer(bytearray().join(padded), np.uint8)
 
 
-def unpack(data: UInt8s, at: int, end: int, classes: bool, pool: Pool) -> tuple[Batch, int, int, int]:
-    """Decode the block at byte `at` of `data[:end]`; return it, the lines in the files before, its size and checksum.
+def unpack(data: UInt8s, size: int, expected: int, classes: bool, pool: Pool) -> tuple[Batch, int] | None:
+    """Decode a block of `size` bytes; return it and the lines in the files before.
 
-    Eight bytes behind `end` must exist. Raise DamagedCacheError if the block is truncated, its checksum is wrong or its
-    sizes are not consistent.
+    Return None if its checksum is not `expected`, or its sizes are not consistent. `data` has at least eight bytes
+    behind it.
     """
-    damaged = DamagedCacheError(f"it is damaged at byte {at}")
-    body = at + 8 * HEADER
-    if body > end:
-        raise damaged
-    head = data[at:body].view(np.int64).tolist()
-    size, n, z, g, t, labels, d, first_line, lines_before, constant = head[BYTES:ENCODING]
-    if size % 8 or not 8 * HEADER <= size <= end - at or min(n, z, g, t, labels + 1, d) < 0:
-        raise damaged
-    if max(n, z, g, t, labels, d) >= MOST_ROWS:
-        raise damaged
-    total = block_checksum(data[at : at + size])
-    if total != head[CHECKSUM] % (1 << 64) or constant not in (0, 1):
-        raise damaged
+    body = 8 * HEADER
+    if size % 8 or size < body or block_checksum(data[:size]) != expected:
+        return None
+    head = data[:body].view(np.int64).tolist()
+    n, z, g, t, labels, d, first_line, lines_before, constant = head[:ENCODING]
+    sizes = n, z, g, t, labels + 1, d
+    if min(sizes) < 0 or max(sizes) >= MOST_ROWS or constant not in (0, 1):
+        return None
     places: list[int] = []  # of all columns, see `decode_rows`
     lengths = n, n, n, n, n, n, g, g, z, z, max(labels, 0)  # in the order of COLUMNS
     for m, distinct, width in zip(lengths, head[ENCODING::2], head[ENCODING + 1 :: 2], strict=True):
         if not (0 <= distinct <= 1 << 16 and 0 <= width <= 4) or (m > 0 and distinct == width == 0):
-            raise damaged
+            return None
         numbers = body + _padded(4 * distinct)
         places += body, numbers, distinct, width
         body = numbers + _padded(width * m)
     dense = body + _padded(t)
-    if dense + 4 * n * d > at + size:
-        raise damaged
+    if dense + 4 * n * d > size:
+        return None
     lists = labels if labels >= 0 else None
     out = pool.batch(n, z + n * constant, g + n * constant, data[body : body + t].copy(), lists, d)
     if d:
         out.dense[:] = data[dense : dense + 4 * n * d].view(np.float32).reshape(n, d)
     if not _decode_block(data, np.array(places).reshape(-1, 4), first_line, bool(constant), classes, out):
-        raise damaged
-    return out, lines_before, size, total
+        return None
+    return out, lines_before
 
 
 def block_checksum(block: UInt8s) -> int:
-    words = block.view(np.uint64)[1:]
-    words.flags.writeable = False  # numba compiles a kernel again for writable arrays; one kernel is enough
-    return int(checksum(words))
+    return int(checksum(block.view(np.uint64)))
 
 
 def _padded(size: int) -> int:

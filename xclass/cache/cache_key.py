@@ -17,7 +17,7 @@ from typing import Any
 
 from ..options.declare import OptionGroup
 
-VERSION = 6  # incremented whenever the format of blocks changes
+VERSION = 7  # incremented whenever the format of blocks changes
 SHOWN_LENGTH = 200  # characters of a value in a message
 # nanoseconds between two times that a file system can give, at most, and on one that counts whole seconds
 STEP, COARSE_STEP = 2 * 10**7, 2 * 10**9

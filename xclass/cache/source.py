@@ -29,8 +29,7 @@ from ..text import urls
 from ..text.reader import Reader as TextReader
 from ..text.text_format import TextFormat
 from . import cache_key
-from .batch_codec import DamagedCacheError
-from .cache_file import MAGIC, Reader, Writer
+from .cache_file import MAGIC, DamagedCacheError, Reader, Writer
 
 SHOWN = 64  # bytes at the beginning of a file that tell what it is
 VW_CACHE = re.compile(rb"[\x01-\x20]\0{7}[0-9]+(?:\.[0-9]+)+\0c")  # the version of VW, and the kind of the file
@@ -143,13 +142,13 @@ class Source:
             return
         try:
             with open(path, "rb") as file:
-                cache = Reader(file, self._classes)
+                cache = Reader(file, path, self._classes)
             if not self._files and not cache_only:
                 reason = "data from a pipe cannot be compared with it"
             else:
                 reason = cache_key.stale_reason(cache.facts["key"], self._key, None if cache_only else self._files)
         except DamagedCacheError as error:
-            reason = reason or str(error)
+            reason = reason or error.reason
         except OSError as error:
             reason = f"it cannot be read ({error.strerror})"
         if not reason:
@@ -275,8 +274,8 @@ class Source:
                 self.complete_cache = None
                 self.parsing = True
                 if not self._text.rereadable:
-                    raise DataError(f"the rest of the cache cannot be read: {error}; start again with -k") from None
-                self.notes.append(f"{self.path or 'temporary cache'}: the cache is made again: {error}")
+                    raise
+                self.notes.append(f"{self.path or 'temporary cache'}: the cache is made again: {error.reason}")
                 self._text.parser.bad = self._text.parser.skipped = 0
                 self._text.parser.first_messages = []
         yield from self._parse(last)
@@ -345,7 +344,7 @@ class Source:
         try:
             writer.finish(facts)
             if not self._reparse:
-                self._read_from(Reader(writer.file, self._classes))
+                self._read_from(Reader(writer.file, self.path or "temporary cache", self._classes))
         except OSError as error:
             self._continue_without_cache(error)
             return

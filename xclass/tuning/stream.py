@@ -94,7 +94,6 @@ class Stream:
             groups.update(np.unique(batch.group_name).tolist())
             seen.update(np.unique(batch.labels if batch.has_lists else batch.label[with_label]).tolist())
         self._first = [0, *itertools.accumulate(counts)]
-        self._places = self._reader.places
         self.n = self._first[-1]
         if labelled < 2:
             raise DataError(
@@ -119,7 +118,7 @@ class Stream:
                 continue
             block = bisect_right(self._first, low) - 1
             last = bisect_right(self._first, high - 1)
-            for batch in self._reader.batches_from(self._places[block:last]):
+            for batch, _ in self._reader.blocks(block, last):
                 first = self._first[block]
                 for begin in range(max(low - first, 0), min(high - first, batch.n), MOST_ROWS):
                     end = min(begin + MOST_ROWS, high - first, batch.n)
