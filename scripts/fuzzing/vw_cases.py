@@ -10,7 +10,7 @@ import random
 from typing import NamedTuple
 
 KINDS = ("", "--oaa", "--recall_tree", "--ect", "--log_multi")
-LIST_KINDS = ("--plt", "--multilabel_oaa")  # whose examples have lists of labels
+LISTS = "--multilabel_oaa"  # whose examples have lists of labels
 GROUPS = ("a", "bc", "c", "", "n:0.5")
 WORDS = ("a", "b", "dog", "cat", "12", "007", "été", "a-b", "Q", "3.5", "-", "_x", "x^y")
 VALUES = ("", "", "", ":2", ":-0.5", ":0.25", ":1e-2", ":3", ":red")
@@ -75,7 +75,7 @@ def make(seed: int, number: int, lists: bool = False) -> tuple[Step, ...]:
     """Return the runs of a case, one after the other in the same folder; `lists`: of lists of labels."""
     rng = random.Random(f"{seed} {number}")
     if lists:
-        return _Maker(rng, LIST_KINDS[number % len(LIST_KINDS)]).list_steps()
+        return _Maker(rng, LISTS).list_steps()
     kind = KINDS[number % len(KINDS)]
     maker = _Maker(rng, kind)
     return (maker.equal_shares(),) if number % 50 == 46 else maker.steps()
@@ -109,7 +109,7 @@ class _Maker:
         rng, style = self.rng, self.style
         if rng.random() < style.unlabelled:
             return ""
-        if self.kind in LIST_KINDS:
+        if self.kind == LISTS:
             if rng.random() < style.labels:
                 return rng.choice(ODD_LISTS)
             labels = {number, *(int(self.k * rng.random() ** 2) for _ in range(rng.choice((0, 0, 1, 2, 4))))}
@@ -233,16 +233,10 @@ class _Maker:
 
     def list_steps(self) -> tuple[Step, ...]:
         """The runs of a case of lists of labels: learn, perhaps learn on, and test."""
-        rng, tree = self.rng, self.kind == "--plt"
-        # Not made: --plt 1, in whose tree VW finds other labels
+        rng = self.rng
         self.k = self.many = rng.choice((2, 2, 5, 10, 31, 91))
         self.lowest = 0
         args = [self.kind, str(self.k)]
-        if tree:
-            self.loss = "logistic"
-            # Not made: trees whose last inner node lacks children, which VW predicts nevertheless
-            arities = [b for b in (2, 3, 4, 6, 11, 16) if (self.k - 1) % (b - 1) == 0]
-            args += ["--kary_tree", str(rng.choice(arities))] if rng.random() < 0.5 else []
         fixed = [*args, *self.features(), *self.learning()]
         if not self.adaptive:
             # Not made: VW's clock of a model that was loaded counts what has no label; steps with values of 1e38
@@ -257,10 +251,7 @@ class _Maker:
                     words += ["--passes", "2", "-c", *_some(rng, "", "--holdout_off", "--holdout_period 3")]
             else:
                 words += ["-t"]
-            if tree:
-                words += _some(rng, "", "", f"--top_k {rng.randint(1, self.k)}", "--threshold 0.2", "--threshold 0")
-                words += _some(rng, "", "", "--probabilities")
-            elif self.loss == "logistic":
+            if self.loss == "logistic":
                 words += _some(rng, "", "", "--probabilities")
             runs.append(Step(self.data(), (*words, *_some(rng, "", "-P 1", "-P 3"), "-p", f"p{i}")))
         return tuple(runs)

@@ -36,7 +36,6 @@ LEARNERS = {  # options that a model is learned with, and those that VW has to b
     "log_multi": (("--log_multi", "5"), ()),
     "recall_tree": (("--recall_tree", "5"), ()),
     "lists": (("--multilabel_oaa", "6"), ()),
-    "plt": ((*LOGISTIC, "--plt", "6"), LOGISTIC),
 }
 
 
@@ -49,7 +48,7 @@ def lines(kind: str, count: int, seed: int) -> list[str]:
         label, *others = head.split() or [""]
         if kind == "logistic" and label.isdigit():
             label = "1" if int(label) % 2 else "-1"
-        elif kind in ("lists", "plt") and label.isdigit():
+        elif kind == "lists" and label.isdigit():
             label, others = f"{label},5" if label != "5" else label, [word for word in others if word[0] == "'"]
         made.append(f"{' '.join([label, *others])} {bar}{rest}\n")
     return made

@@ -1,4 +1,4 @@
-"""`--plt` and `--multilabel_oaa` under --vw_exact beside VW, on the data of VW's own tests and on random data."""
+"""`--multilabel_oaa` under --vw_exact beside VW, on the data of VW's own tests and on random data."""
 
 from __future__ import annotations
 
@@ -17,20 +17,13 @@ MULTILABEL = (  # train-sets/multilabel of VW's repository
     b"1,8 | ten\n"
 )
 LOGISTIC = "--loss_function logistic"
-TREE = f"--plt 10 {LOGISTIC}"
 TEST = f"-t -i model0 {LOGISTIC}"
 CASES = {  # by the numbers of VW's tests; the command lines of a case use the same data
-    "215 to 217, 434, 435": (
-        f"{TREE} -l 10 -f model0", TEST, f"{TEST} --top_k 1", f"{TEST} --probabilities",
-        f"{TEST} --top_k 3 --probabilities",
-    ),
-    "430 to 432": (f"{TREE} --sgd --predict_only_model -f model0", TEST, f"{TEST} --top_k 1"),
     "83": ("--multilabel_oaa 10",),
     "350": (f"--multilabel_oaa 10 {LOGISTIC} -f model0", TEST),
     "351": (f"--multilabel_oaa 10 --link logistic {LOGISTIC} -f model0", TEST),
     "probabilities": (f"--multilabel_oaa 10 --probabilities {LOGISTIC}",),
-    "branches": (f"{TREE} --kary_tree 4 -l 2 -f model0", f"{TEST} --threshold 0.2 -P 1", f"{TEST} --threshold 0"),
-    "passes": (f"{TREE} --passes 3 -c --holdout_period 3 -P 1", "--multilabel_oaa 10 --passes 2 -c -P 1"),
+    "passes": ("--multilabel_oaa 10 --passes 2 -c -P 1",),
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ def ability(record: Reduction, name: str) -> Any:
     """Return the module with the functions of an ability, None if the reduction lacks it."""
     if name not in record.abilities:
         return None
-    module = importlib.import_module(f".{name}.{record.folder or record.name}", __package__)
+    module = importlib.import_module(f".{name}.{record.name}", __package__)
     jit.include_later()
     return module
 

@@ -187,9 +187,6 @@ def _options_of_learners(config: Config) -> frozenset[str]:
 
 def with_defaults(config: Config, use: LearnerUse) -> Config:
     """Check the options of the chosen reduction and compute the defaults that depend on other options."""
-    of_vw = config.reduction.vw_record
-    if of_vw is not None and (config.run.vw_exact or (use.loaded and config.learner.layout != "tagged")):
-        config.reduction = of_vw
     spec = spec_of(config, use)
     config.reduction.check(spec)
     if config.parser.dense and config.reduction.dense(spec) != base.TAKEN:

@@ -153,6 +153,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "--decay",
         f"xclass does not support marginal features; {FEATURE_SOURCES}",
     ),
+    ("--kary_tree", "a node of --plt has up to eight children; see --plt_tree and --plt_alpha"),
     ("--plt_force_load_legacy_model", "models of VW cannot be loaded; learn the model again"),
     ("--sendto --print", "xclass does not send or print examples; see --audit"),
     ("--noop", "use -t, which learns nothing"),

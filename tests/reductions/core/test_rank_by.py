@@ -72,6 +72,6 @@ def test_batches_have_no_effect(reduction):
 
 
 def test_it_is_refused_with_vw_exact():
-    words = ("--plt", 3, "--vw_exact", "--loss_function", "logistic", "--rank_by", "propensity")
+    words = ("--multilabel_oaa", 3, "--vw_exact", "--rank_by", "propensity")
     result = xclass(*words, stdin="1 | a\n")
     assert result.status == 2 and "--rank_by propensity cannot be used with --vw_exact" in result.err

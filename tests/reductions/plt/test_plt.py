@@ -138,10 +138,9 @@ def test_names_are_labels(tmp_path):
     ("words", "message"),
     [
         (("--plt", 5, "-l", 2), "--learning_rate has no effect with --plt, whose regressors learn by AROW"),
-        (("--plt", 5, "--kary_tree", 4), "--kary_tree needs --vw_exact: a node of --plt has up to eight children"),
+        (("--plt", 5, "--kary_tree", 4), "a node of --plt has up to eight children; see --plt_tree"),
         (("--plt", 5, "--layout", "odd"), "--layout odd cannot be used with --plt"),
-        (("--plt", "--vw_exact"), "--plt needs the number of labels with --vw_exact; give --plt K"),
-        (("--plt", 5, "--vw_exact", "--plt_tree", "kmeans"), "--plt_tree has no effect on the tree of --vw_exact"),
+        (("--plt", 5, "--vw_exact"), "whose tree is not that of VW: leave it out, or give --multilabel_oaa K"),
         (("--plt", 5, "--tree_sample", 9), "--tree_sample has no effect: --plt_tree online does not build the tree"),
         (("--plt", 5, "--plt_tree", "nowhere"), "nowhere"),
     ],

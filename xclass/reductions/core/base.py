@@ -330,9 +330,6 @@ class Reduction:
     # whether it only collects examples in its stages and learns from all of them in `end_pass`
     learns_at_end: bool = False
     abilities: tuple[str, ...] = ()  # names of the folders of `abilities` that have a module for it
-    folder: str = ""  # name of these modules, if it is not that of the reduction
-    # record of the learner that follows VW to the digit, for --vw_exact and the models it trained, if it is another one
-    vw_record: Reduction | None = None
     # what becomes of the dense block of a batch, see TAKEN; a function of the spec, because options may decide
     dense: Callable[[LearnerSpec], str] = hashed
     widest_array: int = 1 << 32  # most columns of an array that it takes as they are; those of a wider one are hashed

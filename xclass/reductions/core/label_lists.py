@@ -192,16 +192,11 @@ class MultilabelLearner(Learner):
             self.most_ranked = self._most if self.ranks_all else WIDER * self._shown
         self.report = self.new_report()
 
-    def vw_measures(self) -> str:
-        """Return which measures the summary shows under --vw_exact, see `LabelReport.lines`."""
-        return ""
-
     def new_report(self) -> LabelReport:
         """Return a report without examples."""
-        vw = self.vw_measures() if self._follows_vw else None
         report = LabelReport(
-            0 if self.lowest else len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity, vw,
-            self.grows, self.listing_options.calibration,
+            0 if self.lowest else len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity,
+            self._follows_vw, self.grows, self.listing_options.calibration,
         )  # fmt: skip
         report.choice = None if self.chooser is None else self.chooser.figures
         return report
@@ -295,7 +290,7 @@ class MultilabelLearner(Learner):
             cut = listed is None or self.cuts_lists
             task.class_lists = _above(every if listed is None else listed, threshold) if cut else listed
         weights = None
-        if self.holds_out and not self.report.vw:
+        if self.holds_out:
             weights = np.zeros(batch.n, np.float32) if task.held_out is None else batch.weight * task.held_out
         wrong = self.measure(self.report, task, learned, weights)
         task.loss = wrong if loss is None else loss

@@ -42,7 +42,7 @@ class LabelLists(NamedTuple):
 class Sums(NamedTuple):
     """Hold the sums over examples from which all figures follow; those of two parts of the data can be added."""
 
-    at_k: Float64s  # float64[len(AT_K), places], over the examples that have a true label; float32 as VW's
+    at_k: Float64s  # float64[len(AT_K), places], over the examples that have a true label
     total: Float64s  # float64[4], weight of these, of all labelled examples, of all, and of true labels without a row
     of_label: Float64s  # float64[K, 3], see TRUE
     found: Float64s  # float64[K, places], weight of the examples that have a label and rank it in the first k
@@ -241,18 +241,18 @@ class LabelReport:
     """Accumulate the measures of one run, for its summary; the interface is that of `calibration.Report`.
 
     `labels` is the number of labels, which may grow, `top_k` the value of --top_k, None if it is not given, `lowest`
-    the lowest label, and `propensity` A and B. `vw` names the measures that VW shows, see `lines`; None for our own.
+    the lowest label, and `propensity` A and B. With `as_vw`, the summary has no lines about labels, as that of VW.
     With `grows`, macro F1 is the mean over the labels that examples have or get, otherwise over all. `calibration` is
     the file of the reliability table.
     """
 
     def __init__(
         self, labels: int, top_k: int | None = None, lowest: int = 0, propensity: tuple[float, float] = (0.55, 1.5),
-        vw: str | None = None, grows: bool = False, calibration: str | None = None,
+        as_vw: bool = False, grows: bool = False, calibration: str | None = None,
     ) -> None:  # fmt: skip
         self.top_k = top_k or 1
-        self.place = np.array(sorted({*PLACES, *range(1 if vw else self.top_k, self.top_k + 1)}), np.int64)
-        self.lowest, self.propensity, self.vw, self.grows = lowest, propensity, vw, grows
+        self.place = np.array(sorted({*PLACES, self.top_k}), np.int64)
+        self.lowest, self.propensity, self.as_vw, self.grows = lowest, propensity, as_vw, grows
         self.calibration = calibration
         # returns figures about the threshold that the learner has chosen, None if it chooses none
         self.choice: Callable[[], dict[str, float]] | None = None
@@ -261,15 +261,14 @@ class LabelReport:
 
     def _clear(self, labels: int) -> None:
         self.sums = Sums(
-            np.zeros((len(AT_K), len(self.place)), np.float32 if self.vw else np.float64), np.zeros(4),
+            np.zeros((len(AT_K), len(self.place))), np.zeros(4),
             np.zeros((labels, 3)), np.zeros((labels, len(self.place))), np.zeros((3, calibration.BINS)),
         )  # fmt: skip
 
     def end_pass(self, better: bool) -> None:
         """End a pass of which held-out examples were added; the figures are those of the last pass that was better."""
-        if not self.vw:
-            self._best = self.sums if better else self._best
-            self._clear(len(self.sums.of_label))
+        self._best = self.sums if better else self._best
+        self._clear(len(self.sums.of_label))
 
     def add(
         self, batch: Batch, ranked: ClassLists, chosen: LabelLists, count: Int64s, learned: Bools = NO_EXAMPLES,
@@ -346,26 +345,10 @@ class LabelReport:
         whole = of_k["best_psp"] if name == "psp" else total[0]
         return float(whole - of_k[name]), float(whole)
 
-    @np.errstate(invalid="ignore")  # VW divides by 0, too
     def lines(self) -> list[str]:
-        """Return the lines of the summary, one for each measure.
-
-        With `vw`, they are those that VW's --plt shows at the end of a test: of the labels above the "threshold", or of
-        the "top_k" best, whose sums are divided by the number of all examples; none for another text. Otherwise lines
-        of held-out examples end in h, as that of the loss does.
-        """
-        at_k, total, of_label = self.sums[:3]
-        if self.vw is not None and total[2] == 0:
+        """Return the lines of the summary, one for each measure; those of held-out examples end in h, as their loss."""
+        if self.as_vw:
             return []
-        if self.vw == "top_k":
-            places = list(enumerate(self.place[self.place <= self.top_k]))
-            means = at_k / np.float32(total[2])
-            return [f"{name}@{k} = {means[row, j]:.6f}" for j, k in places for row, name in enumerate("pr")]
-        if self.vw is not None:
-            true, chosen, right = of_label.sum(axis=0)
-            shown = {"hamming loss": (true + chosen - 2 * right) / total[2], "micro-precision": right / chosen}
-            shown["micro-recall"] = right / true
-            return [f"{name} = {figure:.6f}" for name, figure in shown.items() if self.vw]
         known, mark = self.figures(), " h" if self._best else ""
         lines = []
         for name in ("precision", "recall", "ndcg", "psp", "psndcg", "coverage"):

@@ -13,9 +13,7 @@ from ..core.spec import LearnerSpec
 
 GROWN = ("online", "balanced", "random")  # --plt_tree: trees that begin empty
 SAMPLED = "kmeans"  # --plt_tree: a tree that is built from the first examples
-OF_VW = {"odd", "vw"}  # --layout of the models that --vw_exact trains
 SUPPORTED_OPTIONS = ("bits", "layout", "predict_only_model")  # options of the binary learner
-OWN = "plt_tree plt_alpha tree_sample save_tree max_doublings"
 START_BITS = 20  # -b at which a table begins that is doubled when it is full
 SLOT_BYTES = 8
 
@@ -30,7 +28,7 @@ class Options(label_lists.Options):
 
     plt: int = option(
         "learn lists of labels, such as `1,5,7 | words`, by a tree. K is the approximate number of labels, which are "
-        "numbers from 0 or names; --vw_exact needs their number, and labels are 0..K-1",
+        "numbers from 0 or names",
         metavar="[K]",
         value_if_bare=0,
         minimum=0,
@@ -68,51 +66,21 @@ class Options(label_lists.Options):
         search=between(0.25, 1.0, "linear", weight=0.5),
     )
     max_doublings: int = tagged_words.doublings_option()
-    kary_tree: int = option(
-        "with --vw_exact, number of children of each node of the tree", metavar="B", default=2, minimum=2,
-        maximum=2**16, stored=True,
-    )  # fmt: skip
 
     RULES = (
         refused(
             gd.other_options(SUPPORTED_OPTIONS),
-            "has no effect with --plt, whose regressors learn by AROW; leave it out, or give --vw_exact",
-            vw_exact=None,
-            loaded=None,
-        ),
-        refused(
-            (*gd.other_options(SUPPORTED_OPTIONS), "kary_tree"),
-            "has no effect on this model, whose regressors learn by AROW; leave it out",
-            layout="tagged",
+            "has no effect with --plt, whose regressors learn by AROW; leave it out",
         ),
         refused(
             "layout",
-            "{layout} cannot be used with --plt, which keeps its weights in tagged words; leave it out, or give "
-            "--vw_exact",
-            layout=OF_VW,
-            vw_exact=None,
-            loaded=None,
+            "{layout} cannot be used with --plt, which keeps its weights in tagged words; leave it out",
+            layout={"odd", "vw"},
         ),
-        refused("kary_tree", "needs --vw_exact: a node of --plt has up to eight children", vw_exact=None, loaded=None),
         refused(
             "vw_exact",
-            "cannot continue this model, which was trained without it; leave it out, or train another model",
-            layout="tagged",
+            "cannot be combined with --plt, whose tree is not that of VW: leave it out, or give --multilabel_oaa K",
         ),
-        refused(OWN, "has no effect on the tree of --vw_exact, which is VW's; leave it out", vw_exact=True),
-        refused(
-            OWN,
-            "has no effect on this model, which was trained with --vw_exact; leave it out",
-            loaded=True,
-            layout=OF_VW,
-        ),
-        conflict("--plt needs the number of labels with --vw_exact; give --plt K", vw_exact=True, plt=0),
-        conflict(
-            "--loss_function {loss_function} gives no probabilities; --plt needs logistic",
-            loss_function=lambda loss: loss not in (None, "logistic"),
-            vw_exact=True,
-        ),
-        refused("link", "has no effect with --plt, which always predicts probabilities; leave it out", vw_exact=True),
         conflict(
             "--plt_tree {plt_tree} has labels whose names are not known before the data is read; list the names with "
             "--named_labels @FILE",

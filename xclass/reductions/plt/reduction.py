@@ -45,7 +45,7 @@ from ..core.label_lists import MultilabelLearner
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
 from ..cpt import binary_nodes, label_tree, sampled_tree, tree_file
-from . import nodes, options, search, vw_learner
+from . import nodes, options, search
 from .options import GROWN, SAMPLED, Options
 
 MANY = 0.01  # threshold below which an example may have very many labels above it
@@ -261,20 +261,4 @@ REDUCTION = Reduction(
     check=label_lists.check,
     probabilities=True,
     abilities=("describe", "explain", "merge"),
-    vw_record=Reduction(
-        name="plt",
-        title="Probabilistic label tree",
-        summary="lists of labels: VW's tree",
-        options=Options,
-        labels="multilabel",
-        enabled=vw_learner.ENABLED,
-        build=vw_learner.VwLabelTree,
-        resolve_defaults=vw_learner.resolve_defaults,
-        label_range=label_lists.label_range,
-        check=label_lists.check,
-        check_arrays=vw_learner.check_arrays,
-        probabilities=True,
-        abilities=("describe", "explain", "merge"),
-        folder="vw_plt",
-    ),
 )

@@ -61,7 +61,6 @@ class ClassNames(NamedTuple):
 
 POWERS = _powers()
 MINUS, POINT, COLON, SPACE, NEWLINE, ZERO, COMMA = np.frombuffer(b"-.: \n0,", np.uint8)
-SPACED, RAW, JOINED = range(3)  # styles of `score_lines`
 INF = np.frombuffer(b"inf", np.uint8)
 NAN = np.frombuffer(b"nan", np.uint8)
 
@@ -135,18 +134,6 @@ def put_fixed(out: UInt8s, at: Int, value: Float) -> Int:
     at = put_digits(out, at, millionths // 1000000, 1)
     out[at] = POINT
     return put_digits(out, at + 1, millionths % 1000000, 6)
-
-
-@jit
-def put_short(out: UInt8s, at: Int, value: Float) -> Int:
-    """Write a float32 as `%.6f` without the zeros at its end."""
-    end = put_fixed(out, at, value)
-    for i in range(at, end):
-        if out[i] == POINT:
-            while out[end - 1] == ZERO:
-                end -= 1
-            return end - 1 if out[end - 1] == POINT else end
-    return end
 
 
 @jit
@@ -321,7 +308,7 @@ def score_lines(
     labels: Int64s,
     start: Int64s,
     has_rest: bool,
-    style: Int,
+    raw: bool,
     names: ClassNames,
     longest_name: Int,
     text: UInt8s,
@@ -333,8 +320,8 @@ def score_lines(
     """Write lines with a list of label:score each as `multiclass_lines` does.
 
     `scores` and `labels` are those of all examples; example i has `start[i]:start[i + 1]`. `has_rest` says whether the
-    last score of each example is that of all other classes, which have no name. `style` is SPACED, RAW for a space
-    before the list, too, or JOINED, as VW's --plt writes them.
+    last score of each example is that of all other classes, which have no name. `raw` asks for a
+    space before the list, too.
     """
     at = 0
     while row < len(tag_start):
@@ -347,13 +334,13 @@ def score_lines(
         if at + space > len(out):
             break
         for i in range(start[row], start[row + 1]):
-            if style == RAW or i > start[row]:
-                out[at] = COMMA if style == JOINED else SPACE
+            if raw or i > start[row]:
+                out[at] = SPACE
                 at += 1
             if not has_rest or i < start[row + 1] - 1:
                 at = put_class(out, at, labels[i], names)
             out[at] = COLON
-            at = put_short(out, at + 1, scores[i]) if style == JOINED else put_general(out, at + 1, scores[i])
+            at = put_general(out, at + 1, scores[i])
         at = put_tag(out, at, text, tag_start[row], tag_end[row])
         row += 1
     return row, at

@@ -8,7 +8,6 @@ A kernel formats a batch as bytes. There are these kinds of lines; a space and t
     scores       1:0.302885 2:-0.5     `%g`, six digits (--scores, --probabilities, --top_k)
     raw_scores    1:0.302885 2:-0.5    the same after a space (-r)
     vw_labels    1,5,7             with a space at the end (--vw_exact with lists of labels)
-    vw_scores    1:0.302885,2:0.5      `%.6f` without zeros at the end (--vw_exact --plt --probabilities)
 
 The probability of all classes that a list does not name is the last, `:0.19`: no class has an empty name.
 
@@ -33,7 +32,7 @@ from ...reductions.core.contract import BatchTask
 from ...system import output_file
 from . import line_kernels
 
-KINDS = ("simple", "multiclass", "multilabel", "scores", "raw_scores", "vw_labels", "vw_scores")
+KINDS = ("simple", "multiclass", "multilabel", "scores", "raw_scores", "vw_labels")
 BUFFER = 1 << 20  # bytes that are formatted before they are written
 
 
@@ -51,8 +50,6 @@ class Lines:
         if kind not in KINDS:
             raise ValueError(kind)
         self.kind = kind
-        styles = {"raw_scores": line_kernels.RAW, "vw_scores": line_kernels.JOINED}
-        self._style = styles.get(kind, line_kernels.SPACED)
         self._rounded = rounded and kind == "multiclass"
         self._names, self._blank = () if names is None else names, blank
         self._encoded = 0  # number of names in `_class_names`
@@ -102,7 +99,9 @@ class Lines:
                 if scores is None:
                     row, size = line_kernels.label_lines(labels, start, self.kind == "vw_labels", *rest)
                 else:
-                    row, size = line_kernels.score_lines(scores, labels, start, has_rest, self._style, *rest)
+                    row, size = line_kernels.score_lines(
+                        scores, labels, start, has_rest, self.kind == "raw_scores", *rest
+                    )
             yield self._out[:size].data
 
     def _encode_new_names(self) -> None:
@@ -166,9 +165,7 @@ def kind_of_predictions(c: Config, listing: probabilities.Options, lists_scores:
     `listing` says which classes are listed, `lists_scores` whether predictions are the scores of all classes.
     """
     if c.run.vw_exact and c.reduction.labels == "multilabel":
-        if listing.probabilities:
-            return "vw_scores" if c.reduction.name == "plt" else "scores"
-        return "vw_labels"
+        return "scores" if listing.probabilities else "vw_labels"
     return "scores" if listing.lists_classes or lists_scores else c.reduction.labels
 
 

@@ -56,7 +56,7 @@ def as_vw(c: Config, learner: base.Learner, source: Sequence[str], namespaces: S
     kind = c.reduction.labels
     output = {"simple": "SCALAR", "multilabel": "MULTILABELS"}.get(kind, "MULTICLASS")
     if kind == "multilabel" and c.listing_options.probabilities:
-        output = "ACTION_PROBS" if c.reduction.name == "plt" else "SCALARS"
+        output = "SCALARS"
     lines = []
     for words, names in (
         ("quadratic features for pairs", crossed.quadratic),
