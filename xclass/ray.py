@@ -34,9 +34,7 @@ def fit(
 ) -> Learner:
     """Let workers learn in one pass over the data, and put what they have learned into a learner.
 
-    If the reduction has parts that can learn by themselves ("oaa", "cpt", "multiclass", "softmax_tree"), each worker
-    learns some of them from all of the data, and the model is that of one process, byte for byte. With `sync_every`,
-    and for other reductions, each worker learns from its own part of the data, and their models are averaged.
+    Each worker learns from its own part of the data, and their models are averaged again and again.
 
     Parameters
     ----------
@@ -54,8 +52,7 @@ def fit(
         if it has called `ray.init`, else the environment variable RAY_ADDRESS, else a Ray on this machine that ends
         with the call.
     sync_every : int, optional
-        Number of examples that each worker learns between two averages. The default is 10,000 for reductions without
-        parts; the others are not averaged by default.
+        Number of examples that each worker learns between two averages; 4,000 by default.
     timeout : float, default 600
         Seconds to wait for a Ray on this machine to start, and for processors of the cluster.
     format, label_column, **columns

@@ -1,11 +1,13 @@
 """Compare the test errors of models averaged over workers with those of one process and of Vowpal Wabbit's nodes.
 
+    python -m scripts.cluster.averages DATA_DIR --sets spelling,clinc150,wordnet,aloi27 --workers 2,4
     python -m scripts.cluster.averages DATA_DIR --sets panlex,ptb --sync_every 5000,20000
-    python -m scripts.cluster.averages DATA_DIR --sets clinc150 --sync_every 500 --vw --kill
+    python -m scripts.cluster.averages DATA_DIR --sets clinc150 --vw --kill
 
-DATA_DIR/NAME has train.vw and test.vw. Each set is learned in one pass by one process, and with --workers and each
-number of --sync_every. A row has the test errors in percent, their quotient, and for each worker the mean of the
-bytes that it has sent and received, of its CPU seconds and of the seconds that it has waited.
+DATA_DIR/NAME has train.vw and test.vw. Each set is learned in one pass by one process, and with each number of
+--workers and of --sync_every, whose default is that of xclass. With --holdout, all is learned from the first nine
+tenths of train.vw and tested on the last one. A row has the test errors in percent, their quotient, and for each worker
+the mean of the bytes that it has sent and received, of its CPU seconds and of the seconds that it has waited.
 
 With --vw, Vowpal Wabbit learns a quarter of the lines on each of four nodes, which average their models by its spanning
 tree at the end of the pass, and for comparison all lines in one process. With --kill, one of the nodes is killed while
@@ -15,6 +17,7 @@ it learns its lines 20 times over, and the nodes that then wait and do nothing a
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,10 +25,15 @@ from pathlib import Path
 from scripts.cluster import spanning_tree
 from scripts.cluster.runs import Run, head, learn, train_file
 from scripts.lib.command_line import names, numbers, run, work_folder
+from scripts.lib.holdout import split_train
 from scripts.lib.processes import TOOLS, BenchError, measure
 from scripts.lib.results import test_error
+from xclass.cluster.options import SYNC_EVERY
 
 CASES = {  # set -> options of xclass, and of VW
+    "spelling": (["--multiclass"], ["--oaa", "3497", "-b", "24"]),
+    "wordnet": (["--multiclass"], ["--ect", "20307", "-b", "24"]),
+    "aloi27": (["--means", "--dense", "f:129"], ["--oaa", "1000", "-b", "24"]),
     "clinc150": (["--oaa", "150"], ["--oaa", "150", "-b", "20"]),
     "panlex": (["--oaa", "2111"], ["--oaa", "2111", "-b", "24"]),
     # of VW's reductions for many classes, those whose trees do not change can be averaged; --oaa takes hours here
@@ -66,18 +74,24 @@ def compare(name: str, options: argparse.Namespace, folder: Path) -> None:
     """Print the rows of a set."""
     data = head(train_file(options.data_dir, name), options.lines, folder)
     test = train_file(options.data_dir, name, "test")
+    if options.holdout:
+        (folder / "train.vw").unlink(missing_ok=True)
+        (folder / "train.vw").symlink_to(data)
+        for part in ("first.vw", "last.vw"):
+            (folder / part).unlink(missing_ok=True)
+        data, test = (folder / part for part in split_train(folder))
     own, vw = CASES[name]
     own = own + options.more
-    if options.sync_every:
+    if options.workers:
         one = learn("one", own, data, folder)
         first = error_of(one.model, test, folder)
         row(name, " ".join(own), "one process", f"{first:.2f}", "1", *cells_of(one))
-        for every in options.sync_every:
-            cluster = ["--workers", str(options.workers), "--sync_every", str(every)]
+        for workers, every in itertools.product(options.workers, options.sync_every):
+            cluster = ["--workers", str(workers), "--sync_every", str(every)]
             cluster += ["--ray", options.ray] if options.ray else []
             many = learn("many", [*own, *cluster], data, folder)
             error = error_of(many.model, test, folder)
-            row(name, "", f"--sync_every {every}", f"{error:.2f}", f"{error / first:.3f}", *cells_of(many))
+            row(name, "", " ".join(cluster[:4]), f"{error:.2f}", f"{error / first:.3f}", *cells_of(many))
     if options.vw:
         compare_vw(name, vw, data, test, folder)
     if options.kill:
@@ -113,8 +127,9 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data_dir", type=Path, metavar="DATA_DIR")
     parser.add_argument("--sets", type=names, required=True, metavar="A,B")
-    parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--sync_every", type=numbers, default=[], metavar="N,N")
+    parser.add_argument("--workers", type=numbers, default=[], metavar="N,N")
+    parser.add_argument("--sync_every", type=numbers, default=[SYNC_EVERY], metavar="N,N")
+    parser.add_argument("--holdout", action="store_true", help="test on the last tenth of train.vw")
     parser.add_argument("--lines", type=int, help="number of lines to learn from; all by default")
     parser.add_argument("--vw", action="store_true", help="compare Vowpal Wabbit, too")
     parser.add_argument("--kill", action="store_true", help="kill a node of Vowpal Wabbit")

@@ -2,11 +2,10 @@
 
     python -m scripts.cluster.cost_model DATA_DIR --lines 20000 --sync_every 1000
 
-DATA_DIR has panlex and ptb. The unit costs are measured in one process on the first eighth of --lines lines of a
-set, and the start of a worker by a run over a few lines. `exact_cost` and `average_cost` predict from them the CPU
-seconds and bytes of runs over all of these lines, which are compared with 1, 2 and 4 workers. The last table is for
-10^10 examples, 10^6 classes and 100 machines; `Assumptions` holds what it assumes. A run of more than a minute in exact
-mode also sends snapshots, each as large as the model, which the prediction lacks.
+DATA_DIR has ptb. The unit costs are measured in one process on the first lines of the set, and the start of a worker
+by a run over a few lines. `average_cost` predicts from them the CPU seconds and bytes of runs over --lines lines, which
+are compared with 1, 2 and 4 workers. The last table is for 10^10 examples, 10^6 classes and 100 machines; `Assumptions`
+holds what it assumes.
 """
 
 from __future__ import annotations
@@ -18,11 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.cluster.runs import Run, WorkerCost, head, learn, train_file
-from scripts.cluster.unit_costs import AverageUnits, ExactUnits, average_units, exact_units
-from scripts.lib.command_line import names, run, work_folder
+from scripts.cluster.unit_costs import AverageUnits, average_units
+from scripts.lib.command_line import run, work_folder
 
-EXACT = "panlex", ["--oaa", "2111"], 2111
-EXACT_TABLE = 12.0 * 2**24  # bytes of its weights, which a long run fills
 AVERAGED = "ptb", ["--cpt", "10000"], 10000
 FEW = 200  # lines of the shortest run
 DAY = 86400.0
@@ -43,17 +40,9 @@ class Assumptions(NamedTuple):
     examples: float = 1e10
     classes: float = 1e6
     machines: int = 100
-    processors: int = 16  # of each machine, for exact mode; averaging has one worker on each machine
     bandwidth: float = 1.25e9  # bytes per second of each machine, 10 Gbit/s
     model: float = 2.0**32  # bytes of the averaged model, a table of -b 30
     speed: float = 1.0  # of a processor, relative to this machine's
-
-
-def exact_cost(units: ExactUnits, start: float, examples: float, workers: int) -> Prediction:
-    """Predict a run in exact mode: every worker reads all examples and learns its share of the model."""
-    cpu = start + examples * (units.read + units.learn / workers)
-    sent = examples * (units.message + units.first / workers) + units.model_after(examples) / workers
-    return Prediction(cpu, math.nan, sent, 0.0)
 
 
 def rounds_of(examples: float, workers: int, every: int) -> int:
@@ -62,7 +51,7 @@ def rounds_of(examples: float, workers: int, every: int) -> int:
 
 
 def average_cost(units: AverageUnits, start: float, examples: float, workers: int, every: int) -> Prediction:
-    """Predict a run in averaging mode: every round, the model goes to the workers and their changes come back."""
+    """Predict a run: every round, the model goes to the workers and their changes come back."""
     rounds = rounds_of(examples, workers, every)
     seen = [every * (1 + workers * r) for r in range(rounds - 1)]  # examples before each round but the first
     received = sum(units.model_after(min(number, examples)) for number in seen)
@@ -133,12 +122,11 @@ def mean_cost(made: Run) -> WorkerCost:
 
 
 def check(name: str, made: Run, expected: Prediction, driver_start: float) -> None:
-    """Print a row with predicted and measured costs; without a prediction for the driver, only the measured one."""
+    """Print a row with predicted and measured costs."""
     mean, driver = mean_cost(made), made.own_cpu - driver_start
-    predicted = "" if math.isnan(expected.driver_cpu) else f"{expected.driver_cpu:.1f}"
     row(
         name, f"{expected.worker_cpu:.1f}", f"{mean.cpu:.1f}", f"{expected.sent / 1e6:.1f}", f"{mean.sent / 1e6:.1f}",
-        f"{expected.received / 1e6:.1f}", f"{mean.received / 1e6:.1f}", predicted,
+        f"{expected.received / 1e6:.1f}", f"{mean.received / 1e6:.1f}", f"{expected.driver_cpu:.1f}",
         f"{driver:.1f}", f"{mean.waiting:.1f}",
     )  # fmt: skip
 
@@ -147,29 +135,6 @@ HEADS = (
     "workers", "CPU s per worker, predicted", "measured", "MB sent, predicted", "measured", "MB received, predicted",
     "measured", "driver CPU s, predicted", "measured", "waiting s",
 )  # fmt: skip
-
-
-def report_exact(options: argparse.Namespace, folder: Path) -> ExactUnits:
-    """Measure, predict and check exact mode."""
-    name, words, parts = EXACT
-    data = head(train_file(options.data_dir, name), options.lines, folder)
-    few, some = cut(data, FEW, folder), cut(data, FEW + options.lines // 8, folder)
-    units = exact_units(words, few, some, parts)
-    begin = learn("few", [*words, "--workers", "1", *ray_of(options)], few, folder)
-    start = begin.costs[0].cpu - FEW * (units.read + units.learn)
-    print(f"\nExact mode, {name} {' '.join(words)}, {options.lines} examples. Unit costs:")
-    print(
-        f"{units.read * 1e6:.2f} us to read and {units.learn * 1e6:.1f} us to learn an example; {start:.1f} s to start"
-    )
-    print(
-        f"{units.message:.0f} bytes per example and worker and {units.first:.0f} once; "
-        f"{units.model / 1e6:.0f} MB model after {units.seen:.0f} examples, growing as their power {units.growth:.2f}"
-    )
-    table(*HEADS)
-    for workers in options.workers:
-        made = learn("many", [*words, "--workers", str(workers), *ray_of(options)], data, folder)
-        check(str(workers), made, exact_cost(units, start, options.lines, workers), begin.own_cpu)
-    return units
 
 
 def report_averaged(options: argparse.Namespace, folder: Path) -> AverageUnits:
@@ -200,28 +165,17 @@ def report_averaged(options: argparse.Namespace, folder: Path) -> AverageUnits:
     return units
 
 
-def report_large(exact: ExactUnits | None, averaged: AverageUnits | None, given: Assumptions) -> None:
+def report_large(averaged: AverageUnits, given: Assumptions) -> None:
     """Print the extrapolation."""
     print(f"\n{given.examples:.0e} examples, {given.classes:.0e} classes, {given.machines} machines")
-    if exact is not None:
-        workers = given.machines * given.processors
-        learning = exact.learn * given.classes / EXACT[2] / workers
-        table("--oaa, exact", "value")
-        row("workers", workers)
-        row("us per example to read", exact.read * 1e6)
-        row("us per example to learn", learning * 1e6)
-        row("days", given.examples * (exact.read + learning) / given.speed / DAY)
-        row("MB of model per worker", EXACT_TABLE * given.classes / EXACT[2] / workers / 1e6)
-        row("MB/s to the driver", exact.message * workers / (exact.read + learning) / 1e6)
-    if averaged is not None:
-        units = scaled(averaged, given)
-        table("--cpt --sync_every N", "rounds", "s learning", "s unpacking", "s transport", "s merging",
-              "GB to the driver", "days")  # fmt: skip
-        for every in (1e5, 1e6, 1e7, 1e8):
-            one = large_round(units, every, given)
-            rounds = rounds_of(given.examples, given.machines, int(every))
-            row(f"N = {every:.0e}", rounds, one.learning, one.unpacking, one.transport, one.merging,
-                changes_of(units, every) * given.machines / 1e9, rounds * one.total / DAY)  # fmt: skip
+    units = scaled(averaged, given)
+    table("--cpt --sync_every N", "rounds", "s learning", "s unpacking", "s transport", "s merging",
+          "GB to the driver", "days")  # fmt: skip
+    for every in (1e5, 1e6, 1e7, 1e8):
+        one = large_round(units, every, given)
+        rounds = rounds_of(given.examples, given.machines, int(every))
+        row(f"N = {every:.0e}", rounds, one.learning, one.unpacking, one.transport, one.merging,
+            changes_of(units, every) * given.machines / 1e9, rounds * one.total / DAY)  # fmt: skip
 
 
 def ray_of(options: argparse.Namespace) -> list[str]:
@@ -244,14 +198,12 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--lines", type=int, default=20000)
     parser.add_argument("--sync_every", type=int, default=1000)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--modes", type=names, default=["exact", "averaging"], metavar="A,B")
     parser.add_argument("--ray", help="address of a cluster that is running, without which each run starts its own")
     parser.add_argument("--machines", type=int, default=Assumptions().machines)
     options = parser.parse_args(words)
     with work_folder(None) as folder:
-        exact = report_exact(options, folder) if "exact" in options.modes else None
-        averaged = report_averaged(options, folder) if "averaging" in options.modes else None
-    report_large(exact, averaged, Assumptions(machines=options.machines))
+        averaged = report_averaged(options, folder)
+    report_large(averaged, Assumptions(machines=options.machines))
 
 
 if __name__ == "__main__":

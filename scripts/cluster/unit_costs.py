@@ -19,9 +19,7 @@ from xclass.cli import arguments, help_text
 from xclass.cli import command as cli
 from xclass.cluster import shards
 from xclass.cluster.averaging import Averaging
-from xclass.cluster.exact.worker import Place, StepResult, Worker
 from xclass.cluster.part_learner import Learned, PartLearner, Work, nbytes
-from xclass.data.schema import Schema
 from xclass.kernels import jit
 from xclass.options import resolve
 from xclass.reductions import presets
@@ -30,22 +28,6 @@ from xclass.run import learner_use
 ATTEMPTS = 3  # of which the least CPU seconds count
 PARTS = 2  # in the rounds that are measured
 LONGER = 5  # how many times more examples a long round has than a short one
-
-
-class ExactUnits(NamedTuple):
-    """Hold the unit costs of exact mode."""
-
-    read: float  # CPU seconds per example that each worker spends whatever its part: reading, and the results
-    learn: float  # CPU seconds per example for all parts together
-    message: float  # bytes per example that each worker sends to the driver
-    first: float  # bytes per example that the first worker sends in addition
-    model: float  # bytes of the states of all parts after `seen` examples
-    seen: float
-    growth: float  # these bytes grow with this power of the examples
-
-    def model_after(self, examples: float) -> float:
-        """Return the bytes of the model after so many examples."""
-        return grown(self.model, self.seen, self.growth, examples)
 
 
 class AverageUnits(NamedTuple):
@@ -79,65 +61,6 @@ def config_of(words: Sequence[str], data: Path) -> Config:
     return resolve.resolve(
         typed, None, groups, reductions, presets=presets.PRESETS, resolve_defaults=learner_use.with_defaults
     )
-
-
-# -- exact mode
-
-
-def exact_units(words: Sequence[str], few: Path, many: Path, parts: int) -> ExactUnits:
-    """Measure the unit costs of exact mode.
-
-    Parameters
-    ----------
-    words : options
-    few, many : files with few and many lines, of which the second begins as the first
-    parts : greatest number of parts that the model can have
-    """
-    jit.activate()
-    for number, count in ((0, 1), (0, parts), (1, parts)):
-        _ExactPart(words, few, count, number)  # compiles
-    short, long = _ExactPart(words, few, 1), _ExactPart(words, many, 1)
-    first_short, first_long = _ExactPart(words, few, parts), _ExactPart(words, many, parts)
-    other_short, other_long = _ExactPart(words, few, parts, 1), _ExactPart(words, many, parts, 1)
-    lines = long.examples - short.examples
-    read = min(first_long.cpu - first_short.cpu, other_long.cpu - other_short.cpu) / lines
-    learn = (long.cpu - short.cpu) / lines - read
-    message = (other_long.sent - other_short.sent) / lines
-    first = (first_long.sent - first_short.sent) / lines - message
-    growth = math.log(long.state / short.state) / math.log(long.examples / short.examples)
-    return ExactUnits(max(read, 0.0), max(learn, 0.0), message, first, long.state, long.examples, growth)
-
-
-class _ExactPart:
-    """Learn a part of a model in this process, as a worker does.
-
-    Attributes
-    ----------
-    examples : number of examples
-    cpu : CPU seconds of the steps
-    sent : bytes that the steps sent to the driver
-    state : bytes of what the part has learned
-    """
-
-    def __init__(self, words: Sequence[str], data: Path, parts: int, number: int = 0) -> None:
-        config = config_of([*words, "--workers", str(parts)], data)
-        worker = Worker(number + 1, ".", config, learner_use.of_run(config), parts, Schema())
-        worker.begin(0, 0, 0.0, Place())
-        self.examples = self.sent = step = 0
-        begin, ended = time.process_time(), False
-        while not ended:
-            _, message = worker.learn(0, step, 0)
-            assert message is not None
-            result: StepResult = pickle.loads(message)
-            self.sent += len(message)
-            self.examples = result.cost.examples
-            ended, step = result.ended, step + 1
-        self.cpu = time.process_time() - begin
-        state = worker.state(0, step)[1]
-        self.state = 0 if state is None else len(state)
-
-
-# -- averaging
 
 
 def average_units(words: Sequence[str], data: Path, every: int) -> AverageUnits:

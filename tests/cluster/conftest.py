@@ -19,14 +19,13 @@ def inline(monkeypatch):
     import inline_ray
 
     from xclass.cluster import session
-    from xclass.cluster.exact import worker
     from xclass.text import reader
 
     ray = inline_ray.module()
     monkeypatch.setattr(session, "imported", lambda: ray)
     monkeypatch.setattr(session.Session, "_check_versions", lambda self: None)
-    for module, name in ((reader, "FIRST_BLOCK"), (reader, "LARGEST_BLOCK"), (worker, "STEP_TASKS")):
-        monkeypatch.setattr(module, name, getattr(module, name))  # workers may change it
+    for name in ("FIRST_BLOCK", "LARGEST_BLOCK"):
+        monkeypatch.setattr(reader, name, getattr(reader, name))  # workers may change it
 
 
 class Rays:

@@ -56,7 +56,7 @@ def learned_alone():
 
 def test_workers_that_die_do_not_change_the_model(place):
     model, messages = undisturbed()
-    assert "averaging mode: 2 workers, averaged after every 60 examples of each" in messages
+    assert "2 workers are averaged after every 60 examples of each" in messages
     costs = re.findall(r"^worker (\d): examples = (\d+), CPU seconds = \S+, bytes sent = (\d+)", messages, re.MULTILINE)
     assert [number for number, *_ in costs] == ["1", "2"]
     assert sum(int(examples) for _, examples, _ in costs) <= 600
@@ -173,10 +173,15 @@ def test_what_was_merged_is_saved_if_a_class_is_one_too_many(place):
         (["--ect", 30], "models of --ect cannot be averaged"),
         (["--softmax_tree", 30], "models of --softmax_tree cannot be averaged"),
         (["--random_tree", 30], "models of --random_tree cannot be averaged"),
-        (["--oaa", 30, "-p", "x.txt"], "--predictions cannot be combined with --sync_every"),
+        (["--oaa", 30, "-p", "x.txt"], "--predictions cannot be combined with --workers: predictions are made while"),
         (["--oaa", 30, "-q", "::"], "`:` in an interaction stands for the namespaces seen so far"),
-        (["--plt", 30, "--learn_names"], "--sync_every: workers learn no names of lists of labels; list the names by"),
-        (["--oaa", 30, "--shuffle", 9], "--shuffle cannot be combined with --sync_every"),
+        (["--plt", 30, "--learn_names"], "--workers: workers learn no names of lists of labels; list the names by"),
+        (["--oaa", 30, "--shuffle", 9], "--shuffle cannot be combined with --workers"),
+        (["--oaa", 30, "--audit"], "--audit cannot be combined with --workers: it needs all examples in one process"),
+        (["--oaa", 30, "-c"], "--cache cannot be combined with --workers: the workers keep no cache"),
+        (["--oaa", 30, "--vw_exact"], "--vw_exact cannot be combined with --workers"),
+        (["--oaa", 30, "--resume_run"], "give -f MODEL"),
+        (["--oaa", 30, "--resume_run", "-f", "m", "--passes", 2], "that saves the model of its best pass"),
         (["--oaa", 30, "-t"], "--sync_every cannot be combined with -t and --workers: with -t nothing is learned"),
     ],
 )

@@ -29,7 +29,7 @@ def test_errors_and_costs_are_shown(cluster, data_dir, monkeypatch, capsys):
     averages.main(words)
     _, _, one, many = (cells(line) for line in capsys.readouterr().out.splitlines())
     assert one[:3] == ["small", "--oaa 20 -b 12", "one process"] and one[4] == "1"
-    assert many[2] == "--sync_every 50"
+    assert many[2] == "--workers 2 --sync_every 50"
     assert 0 < float(one[3]) < 100 and 0 < float(many[3]) < 100
     assert float(many[5]) > 0 and float(many[6]) > 0
 

@@ -16,13 +16,6 @@ UNITS = unit_costs.AverageUnits(
 )
 
 
-def test_exact_mode_divides_learning_but_not_reading():
-    units = unit_costs.ExactUnits(read=1.0, learn=8.0, message=2.0, first=4.0, model=50.0, seen=5.0, growth=1.0)
-    one, four = (cost_model.exact_cost(units, 5.0, 10, workers) for workers in (1, 4))
-    assert (one.worker_cpu, four.worker_cpu) == (95.0, 35.0)
-    assert (one.sent, four.sent) == (160.0, 55.0)
-
-
 @pytest.mark.parametrize(("workers", "rounds"), [(1, 10), (2, 6), (4, 4), (100, 2)])
 def test_rounds_after_the_first_are_shared(workers, rounds):
     assert cost_model.rounds_of(1000, workers, 100) == rounds
@@ -58,8 +51,7 @@ def test_a_large_round_adds_up():
 
 
 def test_extrapolation_is_shown(capsys):
-    exact = unit_costs.ExactUnits(1e-6, 1e-4, 13.0, 77.0, 1e8, 1e4, 0.5)
-    cost_model.report_large(exact, UNITS, cost_model.Assumptions())
+    cost_model.report_large(UNITS, cost_model.Assumptions())
     text = capsys.readouterr().out
     assert "1e+10 examples, 1e+06 classes, 100 machines" in text
     assert "| N = 1e+06 | 101 |" in text
@@ -71,16 +63,6 @@ def data(tmp_path):
     path = tmp_path / "train.vw"
     path.write_text(multiclass(1, 20, 2000))
     return path
-
-
-def test_bytes_of_exact_mode_are_as_predicted(cluster, data, tmp_path):
-    words = ["--oaa", "20", "-b", "12"]
-    few = cost_model.cut(data, 200, tmp_path)
-    units = unit_costs.exact_units(words, few, cost_model.cut(data, 1000, tmp_path), 20)
-    made = runs.learn("many", [*words, "--workers", "2", "--ray", cluster.address], data, tmp_path)
-    expected = cost_model.exact_cost(units, 0.0, 2000, 2)
-    assert cost_model.mean_cost(made).sent == pytest.approx(expected.sent, rel=0.15)
-    assert made.costs[0].examples == 2000
 
 
 def test_bytes_of_averaging_are_as_predicted(cluster, data, tmp_path):

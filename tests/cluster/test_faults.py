@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 from command import learn, xclass
-from half_blind import HalfBlindWorker
 from mortal_part import MortalPartLearner, MortalPredictor
-from mortal_worker import MortalWorker
 from streams import multiclass
 
 from xclass.cluster import averaged, engines, predicting
 from xclass.cluster import session as sessions
-from xclass.cluster.exact import crew
-from xclass.run.run import Run
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +27,6 @@ def place(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(averaged, "PartLearner", MortalPartLearner)
     monkeypatch.setattr(predicting, "PartPredictor", MortalPredictor)
-    monkeypatch.setattr(crew, "Worker", MortalWorker)
     for k, path in enumerate(FILES):
         (tmp_path / path).write_text(multiclass(k, 30, 100, tags=True))
     return tmp_path
@@ -73,16 +68,6 @@ def after(monkeypatch, owner, method, count, action):
     return calls
 
 
-def test_a_node_that_dies_does_not_change_an_exact_model(node, monkeypatch):
-    learn(*LEARN, *DATA, "-f", "one.bin", "-p", "one.txt")
-    after(monkeypatch, Run, "count", 3, node.die)
-    messages = learn(*LEARN, *DATA, "-f", "many.bin", "-p", "many.txt", "--workers", 3).err
-    assert re.search(r"^worker \d was lost; it learns again from step 0 on$", messages, re.MULTILINE)
-    assert node.died
-    assert Path("one.bin").read_bytes() == Path("many.bin").read_bytes()
-    assert Path("one.txt").read_bytes() == Path("many.txt").read_bytes()
-
-
 def test_a_node_that_dies_does_not_change_predictions(node, monkeypatch):
     learn(*LEARN, "-d", FILES[0], "-f", "m.bin")
     words = ["-t", "-i", "m.bin", *DATA, *DATA, "--top_k", 2]
@@ -122,21 +107,6 @@ def test_a_node_that_is_not_replaced_is_waited_for_and_given_up(node, monkeypatc
     assert re.search(rf"^xclass: {lost} of them free; gave up after 0\.5 seconds", result.err, re.MULTILINE)
     assert "what was learned from" in result.err
     assert "many.bin.interrupted; many.bin is as it was before" in result.err
-    assert Path("many.bin").read_bytes() == old
-
-
-@pytest.mark.parametrize("blind", [1, 2])
-def test_a_file_that_one_worker_cannot_read_is_named_with_the_worker(place, monkeypatch, blind):
-    monkeypatch.setattr(crew, "Worker", HalfBlindWorker)
-    learn(*LEARN, "-d", FILES[0], "-f", "many.bin")
-    old = Path("many.bin").read_bytes()
-    (place / f"blind-{blind}").write_text(FILES[3])
-    result = xclass(*LEARN, *DATA, "-f", "many.bin", "--workers", 2)
-    assert result.status == 1
-    found = (
-        rf"^xclass: part-3\.vw: the file cannot be opened \(Permission denied\); .* \(worker {blind}, process \d+ on "
-    )
-    assert re.search(found, result.err, re.MULTILINE)
     assert Path("many.bin").read_bytes() == old
 
 

@@ -18,10 +18,9 @@ from xclass.serving import lines
 examples = pytest.importorskip("xclass.serving.http.examples")
 
 OAA, NAMED, LISTS = {"oaa": 3}, {"multiclass": True}, {"multilabel": True}
-FILES = ("command", "learn_file", "exact", "averaged")  # "exact" and "averaged" on a cluster
+FILES = ("command", "learn_file", "cluster")
 TEXTS = ("many", "lines", "http")
 ALL, ONE = FILES + TEXTS, FILES[:2]
-NOT_AVERAGED = (*FILES[:3], *TEXTS)
 ROWS, BAD = np.eye(64, dtype=np.float32)[:20], "1 | a\n2 x y | b\n"
 PLAIN, GROUPED, TEA = "1 | a\n2 | b\n", "1 |x a\n2 |x b\n", "tea | kettle\nrum | ship\n"
 IDLE = "crosses nothing: no example has features of namespaces"
@@ -50,7 +49,7 @@ LEARNED = {
     "numbers after names": Case("label '7' is a number, and the labels", "7 | ship\n", NAMED, ONE, first=TEA),
     "two labels without a comma": Case("'1 5' is read as label 1 with importance", "1,2 | a\n1 5 | b\n", LISTS),
     "a label outside": Case(
-        "label 9 in line 2 is outside 1..3", "1 | a\n9 | b\n", {"ect": 3, "on_bad_line": "vw"}, (*FILES[:3], "many")
+        "label 9 in line 2 is outside 1..3", "1 | a\n9 | b\n", {"ect": 3, "on_bad_line": "vw"}, (*ONE, "many")
     ),
     "a label of a list outside": Case(
         "is outside 0..2 ", "1,2 | a\n9,1 | b\n", {"multilabel_oaa": 3, "on_bad_line": "vw"}, (*FILES, "many")
@@ -59,7 +58,7 @@ LEARNED = {
         "label 3 in line 1 is neither -1 nor 1",
         "3 | a\n",
         {"scalar": True, "loss_function": "logistic"},
-        NOT_AVERAGED[1:],
+        ("learn_file", *TEXTS),
     ),
     "an update that is skipped": Case("the update of this example is skipped", "1 | a\n2 | zz:3e38\n"),
     "a sample of all classes": Case("has no effect: all 3 classes learn", PLAIN, {**OAA, "oaa_subsample": 9}),
@@ -95,25 +94,25 @@ LEARNED = {
     "held-out classes": Case(
         "occur only in held-out lines", "1 | a\n" * 9 + "2 | b\n", OAA, FILES[:1], words=("--passes", 2)
     ),
-    "rows": Case("the examples are rows of 64 numbers", ROWS, {"recall_tree": 3}, FILES[:3], "t.npy"),
+    "rows": Case("the examples are rows of 64 numbers", ROWS, {"recall_tree": 3}, ONE, "t.npy"),
 }
 PREDICTED = {
     "names of no class": Case(
-        "1 of 3 labels are not names of classes", TEA + "gin | ship\n", NAMED, FILES[:3], first=TEA * 9
+        "1 of 3 labels are not names of classes", TEA + "gin | ship\n", NAMED, FILES, first=TEA * 9
     ),
     "none given": Case(
         "because no probability is above the threshold",
         "1,2 | a\n3,4 | b\n" * 3,
         {**LISTS, "threshold": 0.999},
-        FILES[:3],
+        FILES,
         words=("--threshold", 0.999),
         first="1,2 | a\n3,4 | b\n" * 3,
     ),
     "no example": Case(
-        "lines without an example, the first", "1 | a\n\n2 | b\n", OAA, ("command", "exact"), first=PLAIN
+        "lines without an example, the first", "1 | a\n\n2 | b\n", OAA, ("command", "cluster"), first=PLAIN
     ),
-    "malformed lines": Case("1 malformed line was skipped:", BAD, OAA, FILES[:3], first=PLAIN),
-    "an idle cross": Case(IDLE, GROUPED * 600, {**OAA, "quadratic": ["xy"]}, (*FILES[:3], *TEXTS), first=GROUPED),
+    "malformed lines": Case("1 malformed line was skipped:", BAD, OAA, FILES, first=PLAIN),
+    "an idle cross": Case(IDLE, GROUPED * 600, {**OAA, "quadratic": ["xy"]}, (*FILES, *TEXTS), first=GROUPED),
 }
 
 
@@ -192,10 +191,7 @@ def test_warnings_of_learning(case, interface, inline):
                 answer = learning.step(learner, 10_000)
             said = said_of(answer)
         else:
-            if interface == "exact" and "spread" not in learner.core.config.reduction.abilities:
-                pytest.skip("the reduction has no parts")
-            more = {"sync_every": 100_000, "workers": 1} if interface == "averaged" else {"workers": 2}
-            said = warned(lambda: xclass.ray.fit(file, learner, **more))
+            said = warned(lambda: xclass.ray.fit(file, learner, workers=1))
     assert said.count(case.note) == 1, said
 
 
@@ -209,7 +205,7 @@ def test_warnings_of_predicting(case, interface, inline):
             said = run("-t", "-i", "m", "-d", file, "--on_bad_line", "skip", "-p", os.devnull, *case.words).err
         elif interface == "learn_file":
             said = warned(lambda: learner.evaluate(file))
-        elif interface == "exact":
+        elif interface == "cluster":
             said = warned(lambda: xclass.ray.predict(file, learner, workers=2))
         elif interface == "many":
             said = warned(lambda: learner.predict_many(case.data))

@@ -41,17 +41,11 @@ def named(path):
     return f"named-{path}"
 
 
-@pytest.mark.parametrize(
-    ("words", "arguments", "more"),
-    [
-        (["--oaa", 30, "-b", 12], {"reduction": "oaa", "classes": 30, "bits": 12}, {}),
-        (["--oaa", 30, "--sync_every", 60, "--workers", 2], {"reduction": "oaa", "classes": 30}, {"sync_every": 60}),
-    ],
-    ids=["exact", "averaged"],
-)  # fmt: skip
-def test_the_model_is_that_of_the_command(inline, words, arguments, more):
-    learn(*words, *DATA, "-f", "command.bin")
-    with xclass.Learner(**arguments) as learner:
+@pytest.mark.parametrize("more", [{}, {"sync_every": 60}])
+def test_the_model_is_that_of_the_command(inline, more):
+    every = [word for value in more.values() for word in ("--sync_every", value)]
+    learn("--oaa", 30, "-b", 12, "--workers", 2, *every, *DATA, "-f", "command.bin")
+    with xclass.Learner("oaa", classes=30, bits=12) as learner:
         assert xclass.ray.fit("part-*.vw", learner, workers=2, **more) is learner
         assert saved(learner) == Path("command.bin").read_bytes()
         with xclass.load("command.bin") as loaded:
@@ -61,7 +55,8 @@ def test_the_model_is_that_of_the_command(inline, words, arguments, more):
 
 def test_labels_that_are_names_are_found_as_by_the_command(inline):
     paths = [named(path) for path in FILES]
-    learn("--oaa", 30, "-b", 12, *(word for path in paths for word in ("-d", path)), "-f", "command.bin")
+    data = (word for path in paths for word in ("-d", path))
+    learn("--oaa", 30, "-b", 12, *data, "--workers", 2, "-f", "command.bin")
     with xclass.ray.fit("named-*.vw", xclass.Learner("oaa", classes=30, bits=12), workers=2) as learner:
         assert saved(learner) == Path("command.bin").read_bytes()
         predicted = xclass.ray.predict(paths[1], learner, workers=2)
@@ -71,17 +66,16 @@ def test_labels_that_are_names_are_found_as_by_the_command(inline):
         assert predicted[0].startswith("class-")
 
 
-@pytest.mark.parametrize("more", [{}, {"sync_every": 40}], ids=["exact", "averaged"])
-def test_a_learner_continues_from_what_it_has_learned(inline, more):
-    words = ["--sync_every", 40, "--workers", 2] if more else []  # exact mode has the model of one process
+def test_a_learner_continues_from_what_it_has_learned(inline):
+    words = ["--sync_every", 40, "--workers", 2]
     learn("--oaa", 30, "-b", 12, "-d", FILES[0], "-f", "first.bin")
     learn("-i", "first.bin", "-d", FILES[1], "-d", FILES[2], "-f", "command.bin", *words)
     with xclass.load("first.bin") as learner:
-        xclass.ray.fit(FILES[1:3], learner, workers=2, **more)
+        xclass.ray.fit(FILES[1:3], learner, workers=2, sync_every=40)
         assert saved(learner) == Path("command.bin").read_bytes()
     with xclass.Learner("oaa", classes=30, bits=12) as learner:
         learner.learn_file(FILES[0])
-        xclass.ray.fit(FILES[1:3], learner, workers=2, **more)
+        xclass.ray.fit(FILES[1:3], learner, workers=2, sync_every=40)
         assert saved(learner) == Path("command.bin").read_bytes()
         examples = learner.examples
         learner.learn("3 | more")  # it can learn on
@@ -112,16 +106,16 @@ def test_ray_learns_and_predicts_what_the_command_learns_and_predicts(cluster, r
     assert model == Path("command.bin").read_bytes()
 
 
-def test_reductions_without_parts_are_averaged(inline):
+def test_numbers_are_averaged(inline):
     lines = re.sub(r"^(\d+)", lambda match: f"{int(match[1]) / 30:.3f}", Path(FILES[0]).read_text(), flags=re.MULTILINE)
     Path("numbers.vw").write_text(lines)
-    learn("-b", 12, "-d", "numbers.vw", "--workers", 2, "--sync_every", 10_000, "-f", "command.bin")
+    learn("-b", 12, "-d", "numbers.vw", "--workers", 2, "-f", "command.bin")
     with xclass.ray.fit("numbers.vw", xclass.Learner("scalar", bits=12), workers=2) as learner:
         assert saved(learner) == Path("command.bin").read_bytes()
         assert xclass.ray.predict("numbers.vw", learner, workers=1).dtype == np.float64
 
 
-@pytest.mark.parametrize("more", [{}, {"sync_every": 30}], ids=["exact", "averaged"])
+@pytest.mark.parametrize("more", [{}, {"sync_every": 30}])
 def test_an_error_leaves_the_learner_as_it_was(inline, more):
     with open(FILES[3], "a") as file:
         file.write("31 | x\n")
@@ -157,12 +151,12 @@ def test_an_error_in_predictions_names_the_place_and_the_worker(inline):
         (
             lambda new: xclass.ray.fit("part-0.vw", xclass.Learner("recall_tree", classes=30, bits=12), workers=2),
             "UsageError",
-            "recall_tree has no parts that learn by themselves, and its models cannot be averaged",
+            "models of recall_tree cannot be averaged: .*; learn in one process, or choose multiclass",
         ),
         (
             lambda new: xclass.ray.fit("part-0.vw", xclass.Learner("oaa", classes=30, quadratic="::"), workers=1,
                                        sync_every=9),
-            "UsageError", "sync_every: `:` in an interaction stands for the namespaces seen so far",
+            "UsageError", "workers: `:` in an interaction stands for the namespaces seen so far",
         ),
     ],
 )  # fmt: skip

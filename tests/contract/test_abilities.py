@@ -14,17 +14,6 @@ FUNCTIONS = {  # what a module has to have; see the docstrings of the folders
     "describe": (),
     "explain": ("explain",),
     "merge": ("listed_tables", "merge"),
-    "spread": (
-        "combine",
-        "join",
-        "part_state",
-        "pass_rounds",
-        "restore_part",
-        "restore_whole",
-        "rounds",
-        "units",
-        "whole_state",
-    ),
 }
 ROOT = Path(xclass.abilities.__file__).parent
 

@@ -31,7 +31,7 @@ from ..options.spelling import Spelling
 from ..reductions import presets, registry
 from ..reductions.core import base, probabilities
 from ..reductions.core.base import Reduction
-from ..reductions.core.spec import LearnerSpec, Part, Wanted
+from ..reductions.core.spec import LearnerSpec, Wanted
 from ..text import label_words, parser, reader
 
 Config: TypeAlias = options_resolve.Config[Reduction]
@@ -95,7 +95,7 @@ class LearnerUse(NamedTuple):
     ----------
     scores, weights_only, example_probabilities : see `Wanted`
     inspected : whether weight tables are shown as text
-    passes, loaded, testing, part, averaged : see `LearnerSpec`
+    passes, loaded, testing, averaged : see `LearnerSpec`
     """
 
     scores: bool = False
@@ -105,7 +105,6 @@ class LearnerUse(NamedTuple):
     passes: int = 1
     loaded: bool = False
     testing: bool = False
-    part: Part | None = None
     averaged: bool = False
 
 
@@ -152,7 +151,6 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         passes=use.passes,
         loaded=use.loaded,
         testing=use.testing,
-        part=use.part,
         averaged=use.averaged,
     )
 

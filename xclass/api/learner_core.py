@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -103,7 +102,7 @@ class LearnerCore:
         self.namespace_of_words: Callable[[Finds], str | None] = lambda finds: None
         self.notes: list[str] = [*config.notes]
         self._source: Source | None = None
-        learns_names = config.reduction.labels != "simple" and not spec.vw_exact and spec.part is None
+        learns_names = config.reduction.labels != "simple" and not spec.vw_exact
         self._label_check = LabelCheck(self.names.names, not config.reduction.learns_at_end) if learns_names else None
         self._rows_noted = False  # whether a note says that the reduction learns badly from rows
         self._pending: list[BatchTask] = []  # given to `learn` before the reduction had seen enough examples
@@ -265,11 +264,6 @@ class LearnerCore:
 
     def _hashed(self, batch: Batch) -> Batch:
         """Return a batch with features in place of its dense block."""
-        if self.spec.part is not None and self.config.reduction.dense(replace(self.spec, part=None)) == base.TAKEN:
-            raise UsageError(
-                "--workers: rows of numbers are learned as they are, which parts of a model cannot do; give "
-                "--sync_every N, and models of parts of the data are averaged"
-            )
         given = self.config.parser
         if len(batch.index) > batch.n * (not given.noconstant):
             raise UsageError(

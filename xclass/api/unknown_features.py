@@ -58,7 +58,7 @@ class UnknownFeatures:
 
     def _find(self, core: Core, batch: Batch) -> Bools | None:
         """Return bool[n], whether each example has features, none of which was learned; None if it is not known."""
-        if core.spec.part is not None or core.spec.vw_exact or not core.examples:
+        if core.spec.vw_exact or not core.examples:
             return None
         constants = int(core.spec.constant)
         has_features = np.diff(batch.start) > constants

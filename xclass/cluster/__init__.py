@@ -1,1 +1,1 @@
-"""Spread a run over the workers of a Ray cluster."""
+"""Learn and predict on the workers of a Ray cluster."""

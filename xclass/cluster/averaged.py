@@ -6,7 +6,7 @@ workers read the data. `averaging` describes the rounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..api.learner_core import LearnerCore
@@ -68,10 +68,10 @@ class Averaged(PartsEngine):
     _saved = 0  # examples at the last checkpoint
 
     def learner(self, contents: Contents | None) -> LearnerCore:
-        config, state, tallies = self.run.config, None, {}
+        config, state = self.run.config, None
+        tallies: Mapping[str, Any] = {}
         if config.cluster.resume_run:
-            facts, (state,) = run_state.load(config)
-            self._counts, tallies = facts["progress"], facts["tallies"]
+            self._counts, state, tallies = run_state.load(config)
         parts = shards.deal(self._files, len(state["positions"]) if state else config.cluster.workers)
         learner = AveragedLearner(config, learner_use.of_run(config), contents)
         self._model = learner
@@ -86,14 +86,14 @@ class Averaged(PartsEngine):
 
     def source(self) -> Any:
         if self._counts is not None:
-            run_state.restore_progress([self.run.progress], self._counts)
+            run_state.restore_progress(self.run.progress, self._counts)
         return super().source()
 
     def notes(self) -> list[str]:
         config, count = self.run.config, len(self._workers)
+        workers = f"{count} workers are" if count > 1 else "1 worker is"
         return [
-            f"averaging mode: {count} worker{'s' * (count > 1)}, averaged after every {config.cluster.sync_every} "
-            "examples of each",
+            f"{workers} averaged after every {config.cluster.sync_every} examples of each",
             *run_state.notes(config, self.run.progress.examples),
         ]
 
@@ -137,7 +137,7 @@ class Averaged(PartsEngine):
 
     def save_state(self) -> None:
         tallies = self._model.reduction.tallies()
-        run_state.save(self.run.config, [self.run.progress], [self._averaging.state()], tallies)
+        run_state.save(self.run.config, self.run.progress, self._averaging.state(), tallies)
 
     def end(self) -> list[str]:
         self._model.join()

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..abilities.find import ability
-from ..abilities.spread.parts import State
 from ..api import configuration, model_contents
 from ..api.configuration import Config, LearnerUse
 from ..api.learner_core import LearnerCore
@@ -36,6 +35,7 @@ from . import delta
 from .delta import Delta
 from .part_learner import Fresh, Learned, Work
 from .part_stream import Cursor
+from .run_state import State
 from .shards import Part
 
 Execute = Callable[[Contents | None, Sequence[Work]], Iterator[Learned]]  # results in the order of the work

@@ -17,12 +17,9 @@ from ..run.run import Run
 from . import run_state, shards
 from .averaged import Averaged
 from .engines import ClusterEngine
-from .exact.spread import Spread
 from .options import Options
 from .predicting import Predicting
 from .session import Session
-
-WITH_PARTS = "--oaa, --multilabel_oaa, --cpt, --multiclass or --softmax_tree"
 
 
 def first_lines(
@@ -59,25 +56,18 @@ def first_lines(
 
 def engine_of(config: Config) -> type[ClusterEngine]:
     """Return the engine of a run; raise UsageError if its reduction does not fit it."""
-    averages = config.cluster.sync_every is not None
     if config.run.testonly:
         return Predicting
-    if not averages and "spread" in config.reduction.abilities:
-        return Spread
     name, reason = chosen_name(config), config.reduction.not_merged
-    if averages and reason:
-        raise UsageError(f"--sync_every: models of --{name} cannot be averaged: {reason}")
-    if averages and config.reduction.labels == "multilabel" and config.parser.learn_names:
-        exact = "leave out --sync_every, " if "spread" in config.reduction.abilities else ""
+    if reason:
         raise UsageError(
-            f"--sync_every: workers learn no names of lists of labels; {exact}list the names by --named_labels without "
+            f"--workers: models of --{name} cannot be averaged: {reason}; learn in one process, or choose --multiclass"
+        )
+    if config.reduction.labels == "multilabel" and config.parser.learn_names:
+        raise UsageError(
+            "--workers: workers learn no names of lists of labels; list the names by --named_labels without "
             "--learn_names, or learn in one process"
         )
-    if not averages:
-        advice = "; give --sync_every N, and models of parts of the data are averaged"
-        if reason:
-            advice = f", and its models cannot be averaged: {reason}; learn in one process, or choose {WITH_PARTS}"
-        raise UsageError(f"--workers: --{name} has no parts that learn by themselves{advice}")
     return Averaged
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..options.declare import OptionGroup, option
 from ..options.relations import Rule, conflict, refused
 
+SYNC_EVERY = 4000  # see docs/cluster.md
 NOT_IN_PARTS = {  # options that need all of the data in one process, where workers read parts of it, and why
     "shuffle": "each worker reads its part in the order of the data; shuffle the files",
     "examples initial_pass_length": "each worker reads its part to the end; give fewer files",
@@ -35,8 +36,8 @@ class Options(OptionGroup):
     """Declare the options of a run on a Ray cluster."""
 
     workers: int = option(
-        "spread the run over N workers, processes of a Ray cluster that have a processor each; -d then also takes "
-        "patterns such as 'part-*.vw' and URLs",
+        "spread the run over N workers, processes of a Ray cluster that have a processor each. Each learns from a part "
+        "of the data, and their models are averaged; -d then also takes patterns such as 'part-*.vw' and URLs",
         minimum=1,
         maximum=100_000,
     )
@@ -46,8 +47,8 @@ class Options(OptionGroup):
         metavar="ADDRESS",
     )
     sync_every: int = option(
-        "each worker learns from its own part of the data, and their models are averaged whenever each has learned "
-        "from N further examples",
+        "with --workers, average the models whenever each worker has learned from N further examples",
+        default=SYNC_EVERY,
         minimum=1,
     )
     ray_timeout: float = option(
@@ -77,31 +78,19 @@ class Options(OptionGroup):
             testonly=True,
         ),
         *_in_parts(
-            "--sync_every",
+            "--workers",
             {
                 "predictions raw_predictions": "predictions are made while several models learn; give -t -i MODEL to "
                 "another run",
                 "vw_exact": "Vowpal Wabbit averages in another way",
             },
-            sync_every=True,
-            testonly=None,
-        ),
-        refused(
-            "invert_hash audit explain errors cache cache_file kill_cache",
-            "cannot be combined with --workers in exact mode; leave one of them out",
             workers=True,
             testonly=None,
-            sync_every=None,
         ),
         conflict(
             "--resume_run continues the run that has written the model of -f; give -f MODEL",
             resume_run=True,
             final_regressor=None,
-        ),
-        refused(
-            "predictions raw_predictions",
-            "would lack the predictions before the checkpoint; leave it or --resume_run out",
-            resume_run=True,
         ),
         conflict(
             "--resume_run cannot continue a run that saves the model of its best pass; begin it again, or give "

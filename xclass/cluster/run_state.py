@@ -1,6 +1,6 @@
 """Keep the state of a run in a file beside its model, so that a later run of the same command can continue it.
 
-    MODEL.parts    a model file whose arrays are those of the states of all parts, `NUMBER.NAME`
+    MODEL.parts    a model file whose arrays are those of the state, `state.NAME`, and of the sums, `tallies.NAME`
 
 The state is written at every checkpoint, before the model, and removed when the run is complete.
 """
@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ..abilities.spread.parts import State
 from ..api.configuration import Config
 from ..api.progress import Progress
 from ..errors import ModelError, UsageError
@@ -22,8 +21,9 @@ from ..model import model_file
 from ..run.passes import STATE
 
 # options that a continued run may change
-FREE = {"workers", "ray", "ray_timeout", "resume_run", "quiet", "progress", "checkpoint", "predictions"}
+FREE = {"workers", "ray", "ray_timeout", "resume_run", "quiet", "progress", "checkpoint"}
 SET_BY_RUN = ("schedule", "names", "holdout", "simple", "as_vw", "lists_scores")  # attributes of Progress
+State = dict[str, Any]  # by name: arrays, and numbers and texts that JSON can hold
 FLOAT = "float:"  # before the text of a number, because JSON has no infinity
 
 
@@ -31,28 +31,25 @@ def path_of(config: Config) -> str:
     return f"{config.run.final_regressor}{STATE}"
 
 
-def save(
-    config: Config, counted: Sequence[Progress], states: Sequence[State], tallies: Mapping[str, Any], **facts: Any
-) -> None:
+def save(config: Config, progress: Progress, state: State, tallies: Mapping[str, Any]) -> None:
     """Write the state of a run; raise ModelError if it cannot be written.
 
     Parameters
     ----------
-    counted : counts, see `restore_progress`
-    states : what the parts have learned and, last, the whole
+    progress : the counts of the run, see `restore_progress`
+    state : see `Averaging.state`
     tallies : sums for the summary, see `Learner.tallies`
-    facts : what else the run needs to continue, as JSON values
     """
-    arrays, rest = {}, []
-    for i, state in enumerate([*states, _flat(tallies)]):
-        arrays.update({f"{i}.{name}": value for name, value in state.items() if isinstance(value, np.ndarray)})
-        rest.append({name: _stored(value) for name, value in state.items() if not isinstance(value, np.ndarray)})
-    facts |= {"progress": [_counts(progress) for progress in counted], "states": rest}
+    arrays, rest = {}, {}
+    for kind, values in (("state", state), ("tallies", _flat(tallies))):
+        arrays.update({f"{kind}.{name}": value for name, value in values.items() if isinstance(value, np.ndarray)})
+        rest[kind] = {name: _stored(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
+    facts = {"progress": _counts(progress), **rest}
     model_file.save(path_of(config), options=_options(config), facts=facts, arrays=arrays, links="replace")
 
 
-def load(config: Config) -> tuple[dict[str, Any], list[State]]:
-    """Return the facts of a run that is continued, its tallies among them, and the states that `save` was given.
+def load(config: Config) -> tuple[Mapping[str, Any], State, dict[str, Any]]:
+    """Return the counts, for `restore_progress`, the state and the tallies of a run that is continued.
 
     Raise ModelError if there is no state or it cannot be read, and UsageError if the run had other options.
     """
@@ -70,12 +67,11 @@ def load(config: Config) -> tuple[dict[str, Any], list[State]]:
                 f"--resume_run: the run that is continued had --{name} {options.get(name)}, and now it is "
                 f"{now.get(name)}; give the same command"
             )
-    states = facts.pop("states")
     for name, array in arrays.items():
-        number, _, own_name = name.partition(".")
-        states[int(number)][own_name] = array
-    *states, tallies = [{name: _restored(value) for name, value in state.items()} for state in states]
-    return {**facts, "tallies": _nested(tallies)}, states
+        kind, _, own_name = name.partition(".")
+        facts[kind][own_name] = array
+    state, tallies = ({name: _restored(value) for name, value in facts[kind].items()} for kind in ("state", "tallies"))
+    return facts["progress"], state, _nested(tallies)
 
 
 def remove(config: Config) -> None:
@@ -89,15 +85,14 @@ def notes(config: Config, examples: int) -> list[str]:
     return [f"continues from {path_of(config)}, after {examples} examples"] if config.cluster.resume_run else []
 
 
-def restore_progress(counted: Sequence[Progress], stored: Sequence[Mapping[str, Any]]) -> None:
+def restore_progress(progress: Progress, counts: Mapping[str, Any]) -> None:
     """Continue the counts that were given to `save`."""
-    for progress, counts in zip(counted, stored, strict=True):
-        for name, value in counts.items():
-            if name != "holdout":
-                setattr(progress, name, _restored(value))
-        if progress.holdout is not None:
-            vars(progress.holdout).update({name: _restored(value) for name, value in counts["holdout"].items()})
-            progress.holdout.best = np.float32(progress.holdout.best)
+    for name, value in counts.items():
+        if name != "holdout":
+            setattr(progress, name, _restored(value))
+    if progress.holdout is not None:
+        vars(progress.holdout).update({name: _restored(value) for name, value in counts["holdout"].items()})
+        progress.holdout.best = np.float32(progress.holdout.best)
 
 
 def _options(config: Config) -> dict[str, Any]:

@@ -27,8 +27,6 @@ from ..shards import Files
 from . import request
 from .request import Request
 
-SYNC_EVERY = 10_000  # examples of each worker between two averages, for reductions that have no parts
-
 
 class Warnings(Console):
     """Issue warnings as Python warnings; other lines are not shown."""
@@ -78,12 +76,7 @@ def fit(asked: Request) -> None:
 
 
 def _config(asked: Request, paths: Sequence[str], reading: reader.Options, contents: Contents | None) -> Config:
-    """Return the options of the run, which averages if the reduction has no parts; see `request.run_config`."""
     config = request.run_config(asked, paths, reading, contents)
-    record = config.reduction
-    if config.cluster.sync_every is None and "spread" not in record.abilities and not record.not_merged:
-        config = config.with_values({"sync_every": SYNC_EVERY})
-        config.related()
     engine_of(config)
     return config
 

@@ -128,7 +128,8 @@ def run_config(
             name: value for name, value in typed.items() if name not in presets.PRESETS and not of_learner[name].stored
         }
         given["initial_regressor"] = LEARNER
-    cluster = {name: value for name, value in vars(asked.cluster).items() if value not in (None, False)}
+    defaults = vars(cluster_options.Options())
+    cluster = {name: value for name, value in vars(asked.cluster).items() if value != defaults[name]}
     read: dict[str, object] = {"data": paths}
     read.update((name, value) for name, value in reading.meaning().items() if value not in (None, ()))
     return resolve.resolve(

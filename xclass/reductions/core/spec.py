@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...binary import gd
 from . import probabilities
@@ -24,13 +24,6 @@ class Wanted:
     def needs_probabilities(self) -> bool:
         """Return whether any result needs probabilities."""
         return self.listing_options.needs_probabilities or self.example_probabilities
-
-
-class Part(NamedTuple):
-    """Say which part of a learner is built, if its parts are in different processes; see `abilities.spread`."""
-
-    number: int | None  # from 0; None for the whole, which puts together what the parts have learned
-    of: int  # number of the parts
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,6 @@ class LearnerSpec:
     passes: int = 1  # number of passes over the data
     loaded: bool = False  # whether a model will be restored
     testing: bool = False  # whether the learner only predicts
-    part: Part | None = None  # which part of the learner is built; None for all of it
     # whether it is averaged with others now and then, and sees only a part of the data meanwhile
     averaged: bool = False
 

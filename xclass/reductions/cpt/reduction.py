@@ -32,7 +32,7 @@ Differs   from the paper (docs/differences_from_papers.md says why, and what it 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ from ..core import label_arrays, probabilities
 from ..core.base import Learner
 from ..core.calibration import Report, Result
 from ..core.contract import BatchTask
-from ..core.spec import LearnerSpec, Part, Wanted
+from ..core.spec import LearnerSpec, Wanted
 from . import binary_nodes, huffman, label_tree, sampled_tree, tree_file
 from .binary_nodes import NODES, Predictions, Settings
 from .options import (
@@ -64,7 +64,6 @@ from .tree_member import Member
 
 _find = DirectCall(tagged_words, "mark_known")
 FEWEST_LEAVES = 2  # without which the root has no regressor
-MANY_CLASSES = 1 << 14  # assumed for the size of a batch in a part, which may lack the first tree
 
 
 # for each tree and example, all labels in order and their probabilities; no items for trees that are not searched
@@ -79,20 +78,11 @@ class Plan(NamedTuple):
     learns: Bools  # bool[n]
     left_out: Bools  # bool[n], whether the first pass leaves the example out
     output: Predictions  # of all trees
-    distributions: Distributions | None  # of the own trees, None unless all probabilities are wanted
+    distributions: Distributions | None  # None unless all probabilities are wanted
     tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
     opinions: Any = None  # of an index, see `multiclass.feature_index.Opinions`
     by_rows: Any = None  # what `means` says of dense rows
     rows_alone: bool = False  # whether nothing is learned but dense rows
-
-
-def own_units(options: Options, part: Part | None) -> tuple[Sequence[int], bool]:
-    """Return the trees of a part, and whether the scorers and the index are its own; all without parts."""
-    rerank = bool(options.rerank)
-    trees = range(options.trees)
-    if part is None or part.number is None:
-        return trees, rerank and part is None
-    return [t for t in trees if (t + rerank) % part.of == part.number], rerank and part.number == 0
 
 
 class ProbabilityTree(Learner):
@@ -105,8 +95,6 @@ class ProbabilityTree(Learner):
     placed_text : text for the summary about the labels of the tree that was built from the sample
     predict_only : whether models hold only what predictions need
     weights_only : whether the learner only predicts and its tables are not inspected
-    own_trees : numbers of the trees of this part, of all trees if there are no parts
-    owns_scorers : whether the scorers and the index belong to this part
     """
 
     report: Report
@@ -118,8 +106,6 @@ class ProbabilityTree(Learner):
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
         self.options = o
-        self.own_trees, self.owns_scorers = own_units(o, spec.part)
-        self.is_part = spec.part is not None
         self.predict_only = spec.binary.predict_only_model
         self.weights_only = spec.wanted.weights_only
         self.loaded, self.testing = spec.loaded, spec.testing
@@ -164,8 +150,7 @@ class ProbabilityTree(Learner):
         self.sample_scales: feature_scaling.Scales | None = None
         self.placed_text = ""
         self.highest_placed = 0  # highest label of a tree built from the sample
-        whole = spec.part is not None and spec.part.number is None
-        if not spec.loaded and not spec.testing and not whole and o.cpt_tree in SAMPLED:
+        if not spec.loaded and not spec.testing and o.cpt_tree in SAMPLED:
             kmeans = o.cpt_tree == "kmeans"
             self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else huffman.LabelCounts(o.tree_sample)
             self.sample_scales = feature_scaling.from_option(o.normalize_features) if kmeans else None
@@ -196,8 +181,6 @@ class ProbabilityTree(Learner):
         if not self.listing_options.probabilities:
             return None
         classes = int(self.members[0].tree.size[NODES]) // 2 + 1024
-        if self.is_part:  # all parts get the same batches
-            classes = max(self.options.cpt, MANY_CLASSES)
         return max(1, probabilities.MOST_PAIRS // classes)
 
     # the initial tree
@@ -261,30 +244,29 @@ class ProbabilityTree(Learner):
         plan = self.begin(task)
         self.learn_rows(task, plan, 0, task.batch.n, len(self.members))
         self.list_labels(task, plan.distributions)
-        self.finish_trees(task, plan.output, plan)
+        self._finish_trees(task, plan)
 
     def learn_rows(self, task: BatchTask, plan: Plan, begin: int, end: int, count: int) -> None:
-        """Let the own ones of the first `count` trees predict the examples begin..end-1 and learn from them."""
-        own = [t for t in self.own_trees if t < count]
-        batches = {t: self.batch_of_tree(t, task.batch, plan.weighted.batch) for t in own}
-        by_tree = {t: Predictions(*[array[t] for array in plan.output]) for t in own}
+        """Let the first `count` trees predict the examples begin..end-1 and learn from them."""
+        batches = [self.batch_of_tree(t, task.batch, plan.weighted.batch) for t in range(count)]
+        by_tree = [Predictions(*[array[t] for array in plan.output]) for t in range(count)]
 
         def learn(t: int, a: int, b: int) -> None:
             member, given = self.members[t], (batches[t], plan.label, plan.learns, a, b, by_tree[t])
             if plan.distributions is None:
                 member.learn_rows(*given)
             else:
-                member.learn_rows_with_probabilities(*given, plan.distributions[self.own_trees.index(t)])
+                member.learn_rows_with_probabilities(*given, plan.distributions[t])
 
         shares = [(begin, end)] if task.learn else self.thread_ranges(end)
-        self.share(learn, [(t, a, b) for a, b in shares for t in own], task.batch.n)
+        self.share(learn, [(t, a, b) for a, b in shares for t in range(count)], task.batch.n)
 
     def list_labels(self, task: BatchTask, distributions: Distributions | None) -> None:
         if distributions is not None:
-            task.class_lists = self.mean_class_lists(distributions)
+            task.class_lists = self._mean_class_lists(distributions)
 
     @staticmethod
-    def mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
+    def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
         """Return the listing of all labels with the mean of their probabilities over the trees.
 
         A label that a tree lacks has probability 0 there. Trees without labels, as those not searched, do not count.
@@ -307,7 +289,7 @@ class ProbabilityTree(Learner):
     def begin(self, task: BatchTask) -> Plan:
         batch, n = task.batch, task.batch.n
         output, no_labels = self.new_output(n, self.proposals), (np.empty(0, np.int64), np.empty(0))
-        listed = [[no_labels] * n for _ in self.own_trees] if self.listing_options.probabilities else None
+        listed = [[no_labels] * n for _ in self.members] if self.listing_options.probabilities else None
         return Plan(
             task.plan or document_frequency.not_weighted(batch), label_arrays.whole(batch), task.learned(),
             np.zeros(n, bool), output, listed, np.zeros(output.p.shape, bool),
@@ -319,14 +301,14 @@ class ProbabilityTree(Learner):
         list_size = self.listing_options.top_k or 1
         return list_size if len(self.members) == 1 else max(list_size, self.options.candidates)
 
-    def finish_trees(self, task: BatchTask, output: Predictions, plan: Plan | None) -> None:
-        """Let the trees vote and finish the task; the plan is needed only if nothing is learned."""
+    def _finish_trees(self, task: BatchTask, plan: Plan) -> None:
+        """Let the trees vote and finish the task."""
+        output = plan.output
         if len(self.members) == 1:
             top, top_p, p = output.top[0], output.top_p[0], output.p[0]
         else:
             batches = []
             if not task.learn:
-                assert plan is not None
                 batches = [self.batch_of_tree(t, task.batch, plan.weighted.batch) for t in range(len(self.members))]
             top, top_p = self.vote(batches, output, self.listing_options.top_k or 1, score_candidates=not task.learn)
             p = output.p.mean(axis=0)

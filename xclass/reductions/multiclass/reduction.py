@@ -166,10 +166,15 @@ class Multiclass(ProbabilityTree):
         plan: Plan = task.plan
         task.plan = None
         task.candidates = plan.opinions.candidate
-        self.count_proposed(task, plan)
-        self.finish_ranked(task, plan.output, self.rank_batch(task, plan))
+        self._count_proposed(task, plan)
+        ranked = self.rank_batch(task, plan)
+        if self.listing_options.probabilities:
+            assert task.class_lists is not None  # made by the previous stage
+            task.class_lists = reranking.with_reranked(task.class_lists, ranked)
+        self._finish(task, plan.output, ranked.p, ranked.top, ranked.top_p)
+        self.add_errors(task, ranked.inside)
 
-    def count_proposed(self, task: BatchTask, plan: Plan) -> None:
+    def _count_proposed(self, task: BatchTask, plan: Plan) -> None:
         if self.searched is None or not task.learn or self.again:
             return
         label, opinions = plan.label[:, None], plan.opinions
@@ -194,13 +199,6 @@ class Multiclass(ProbabilityTree):
             losses = [-np.log(np.maximum(one.p[chosen], LEAST_PROBABILITY)) for one in (ranked, by_copy)]
             self.further.compare(task.batch.weight[chosen], *losses)
         return ranked
-
-    def finish_ranked(self, task: BatchTask, output: Predictions, ranked: reranking.Ranked) -> None:
-        if self.listing_options.probabilities:
-            assert task.class_lists is not None  # made by the previous stage
-            task.class_lists = reranking.with_reranked(task.class_lists, ranked)
-        self._finish(task, output, ranked.p, ranked.top, ranked.top_p)
-        self.add_errors(task, ranked.inside)
 
     def add_errors(self, task: BatchTask, inside: Bools) -> None:
         """Add the errors of a finished task; `inside` is bool[n], whether the label was proposed."""
@@ -259,7 +257,7 @@ class Multiclass(ProbabilityTree):
                     self.scorers = self.scorers_copy
                 self.scorers_copy = None
         super().end_pass()
-        if self._second_pass and self.owns_scorers:
+        if self._second_pass:
             self.scorers_copy = reranking.copied(self.scorers)
         elif not self.again:
             self.further = None  # data that follow all passes are learned as they come

@@ -20,7 +20,7 @@ from ...data.batch import HIGHEST_LABEL
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core.base import HASHED, TAKEN, UNSUITED, Reduction
+from ..core.base import TAKEN, UNSUITED, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from ..cpt.options import SUPPORTED_OPTIONS, Options, resolve_defaults
@@ -185,16 +185,12 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
 
 def build(spec: LearnerSpec) -> ProbabilityTree:
     """Return a learner of trees, with scorers if options ask for them."""
-    if not spec.options.rerank:
-        return ProbabilityTree(spec)
-    return MulticlassWithRows(spec) if spec.part is None else Multiclass(spec)
+    return MulticlassWithRows(spec) if spec.options.rerank else ProbabilityTree(spec)
 
 
 def dense(spec: LearnerSpec) -> str:
-    """Return what becomes of rows of numbers: trees alone learn badly from them, and parts have no means."""
-    if not spec.options.rerank:
-        return UNSUITED
-    return TAKEN if spec.part is None else HASHED
+    """Return what becomes of rows of numbers: trees alone learn badly from them."""
+    return TAKEN if spec.options.rerank else UNSUITED
 
 
 REDUCTION = Reduction(
@@ -209,7 +205,7 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain", "merge", "spread"),
+    abilities=("describe", "explain", "merge"),
     dense=dense,
     widest_array=means.MOST_COLUMNS,
 )

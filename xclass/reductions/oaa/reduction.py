@@ -12,8 +12,6 @@ Differs   from the papers (docs/differences_from_papers.md says why, and what it
 Idea      A feature has a row of K neighbouring weights, row `hash mod rows`, so that weights of different classes never
           collide. Each thread processes a range of classes of its own, so that the results do not depend on the number
           of threads. Under `--layout vw`, a row begins at `hash * 2**ceil(log2 K) mod 2**b`.
-          On a cluster, each part has a block of neighbouring classes. Its table has the rows of the whole one, and in
-          each row the weights of its own classes.
 """
 
 from __future__ import annotations
@@ -182,7 +180,7 @@ class OneAgainstAll(scorers.ClassScorers):
     def report_best(
         self, task: BatchTask, labels: Labels, best: Int64s, score_of_best: Float32s, scores: Float32s
     ) -> None:
-        """Set the results of a task from what `learn_classes` has returned for all blocks of classes."""
+        """Set the results of a task from what `_learn_classes` has returned."""
         batch = task.batch
         n = batch.n
         task.notes += self.first_notes
@@ -308,5 +306,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     class_scores=True,
-    abilities=("describe", "explain", "merge", "spread"),
+    abilities=("describe", "explain", "merge"),
 )

@@ -1,4 +1,4 @@
-"""Define the learners that have one scorer per class: the weight table, and what each thread or part learns of it."""
+"""Define the learners that have one scorer per class: the weight table, and what each thread learns of it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from ..core.base import Learner, split_range
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 from . import class_rows
-
-Block = tuple[int, int]  # first class and end
 
 SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
 LEAST_CLASSES = 64  # fewest classes of a thread
@@ -49,26 +47,17 @@ class ClassScorers(Learner):
                 f"give at least -b {(self.classes - 1).bit_length() + 1}"
             )
         self.memory = SLOT_BYTES << bits
-        # first class and end of the classes of this part; those of all classes if there are no parts
-        self.own: Block = 0, self.classes
-        if spec.part is not None and spec.part.number is not None:
-            self.own = split_range(self.classes, spec.part.of)[spec.part.number]
-        own = self.own[1] - self.own[0]
         self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
         self.rows = np.uint64((1 << bits) // width)
-        if own < self.classes:
-            bits, width = max(0, int(self.rows) * own - 1).bit_length(), own
         gd.check_memory(bits, SLOT_BYTES)
-        # weight table with planes, `rows` rows of a weight for each own class
-        self.table = gd.new_table(self.rule, bits, own, width, True, spec.wanted.weights_only)
-        if self.own[0]:
-            self.table.sums[0] = 0  # only the first class of all begins with --initial_t
+        # weight table with planes, `rows` rows of a weight for each class
+        self.table = gd.new_table(self.rule, bits, self.classes, width, True, spec.wanted.weights_only)
         self.tables = [self.table]
         # one thread if updates change the label range or the regularisation that all classes share
-        self.indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
-        shares = 1 if self.indivisible or spec.part is not None else processors.count()
-        # for each thread the first and the end of its classes, counted from the first own one
-        self.shares = split_range(own, max(1, min(shares, own // LEAST_CLASSES)))
+        indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
+        shares = 1 if indivisible else processors.count()
+        # for each thread the first and the end of its classes
+        self.shares = split_range(self.classes, max(1, min(shares, self.classes // LEAST_CLASSES)))
         self.stages = [self._learn_batch]
         self._learn_kernel = DirectCall(class_rows, "learn_batch")
 
@@ -98,37 +87,33 @@ class ClassScorers(Learner):
     def report_best(
         self, task: BatchTask, labels: Any, best: Int64s, score_of_best: Float32s, scores: Float32s
     ) -> None:
-        """Set the results of a task from what `learn_classes` has returned for all blocks of classes."""
+        """Set the results of a task from what `_learn_classes` has returned."""
 
     def _learn_batch(self, task: BatchTask) -> None:
         labels = self.labels_of(task)
-        self.report_best(task, labels, *self.learn_classes(task, labels))
+        self.report_best(task, labels, *self._learn_classes(task, labels))
 
-    def learn_classes(self, task: BatchTask, labels: tuple[Any, ...]) -> tuple[Int64s, Float32s, Float32s]:
-        """Score and train the own classes.
+    def _learn_classes(self, task: BatchTask, labels: tuple[Any, ...]) -> tuple[Int64s, Float32s, Float32s]:
+        """Score and train the classes.
 
-        Return for each thread the best class of each example, int64[threads, n], counted from the first own one, its
-        score, float32[threads, n], and all scores, float32[n, own classes], or float32[0, own classes] if they are not
-        wanted.
+        Return for each thread the best class of each example, int64[threads, n], its score, float32[threads, n], and
+        all scores, float32[n, K], or float32[0, K] if they are not wanted.
         """
         batch = task.batch
         n = batch.n
-        first, end = self.own
         label, learns = labels[:2]
-        scores = np.empty((n if self.keeps_scores else 0, end - first), np.float32)
+        scores = np.empty((n if self.keeps_scores else 0, self.classes), np.float32)
         sampled = self.sample(label, learns)
         best = np.empty((len(self.shares), n), np.int64)
         best_score = np.empty((len(self.shares), n), np.float32)
         most_features = batch.most_features
-        if first:
-            label, sampled = np.maximum(label - first, -1), sampled - np.int32(first)
         inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock, self.classes, self.clips)
 
         def run_share(t: int) -> None:
             table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
             together = 1 if self.one_by_one else self.classes
             block = together if self.rule.regularized else class_rows.BLOCK
-            scratch = class_rows.new_scratch(most_features, int(self.rows), block, end - first)
+            scratch = class_rows.new_scratch(most_features, int(self.rows), block, self.classes)
             self._learn_kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
 
         self.share(run_share, [(t,) for t in range(len(self.shares))], n)

@@ -24,7 +24,7 @@ Differs   from the paper (docs/differences_from_papers.md says why, and what it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -78,8 +78,7 @@ class SoftmaxTree(Learner):
         self.seed = spec.seed
         self.testing = spec.testing
         self.predict_only = spec.binary.predict_only_model
-        self.part = spec.part or tao.WHOLE
-        self.store = None if spec.testing or self.part.number is None else row_store.Store()
+        self.store = None if spec.testing else row_store.Store()
         self.eps = self.options.smooth if self.options.smooth is not None else DEFAULT_EPS
         self._use(inference.empty_tree())
         self.want(spec.wanted)
@@ -90,7 +89,7 @@ class SoftmaxTree(Learner):
         self.start_steps: Callable[[int, str], None] = lambda count, unit: None
         self.step: Callable[[], None] = lambda: None
         self.stop_requested = False
-        self.stages = [self._predict] if spec.testing else [self._predict, self.collect]
+        self.stages = [self._predict] if spec.testing else [self._predict, self._collect]
 
     @property
     def unlearned(self) -> bool:
@@ -135,9 +134,9 @@ class SoftmaxTree(Learner):
         return found
 
     def _predict(self, task: BatchTask) -> None:
-        self.set_results(task, self.walk(task))
+        self._set_results(task, self._walk(task))
 
-    def walk(self, task: BatchTask) -> inference.WalkResult | None:
+    def _walk(self, task: BatchTask) -> inference.WalkResult | None:
         """Send the examples of a task down the tree; return None if there is no tree yet."""
         if not len(self.tree_arrays.label):
             return None
@@ -165,7 +164,7 @@ class SoftmaxTree(Learner):
         scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(batch.n, bool))
         return row_store.values(scaled, self.unit)
 
-    def set_results(self, task: BatchTask, results: inference.WalkResult | None) -> None:
+    def _set_results(self, task: BatchTask, results: inference.WalkResult | None) -> None:
         """Set the results of a task from what `_walk` has returned."""
         batch = task.batch
         n = batch.n
@@ -232,7 +231,7 @@ class SoftmaxTree(Learner):
 
     # learning
 
-    def collect(self, task: BatchTask) -> None:
+    def _collect(self, task: BatchTask) -> None:
         """Store the examples of a task, as the last stage."""
         learned = task.learned()
         if self.new_scales is not None:
@@ -242,10 +241,6 @@ class SoftmaxTree(Learner):
 
     def end_pass(self) -> None:
         """Learn from the stored examples at the end of the data."""
-        tao.run_alone(self.pass_rounds())
-
-    def pass_rounds(self) -> Generator[tao.Fitted, Sequence[tao.Fitted], None]:
-        """Learn from the stored examples; a round is a level of an iteration, see `tao.Trainer.rounds`."""
         if self.store is None or not self.store.rows:
             return
         rows, hashes = self.store.finish(self.unit, None if self.new_scales is None else self.new_scales.divide)
@@ -286,10 +281,8 @@ class SoftmaxTree(Learner):
         )
         self.info("iteration     objective  train error  in leaf     weights  unchanged  seconds")
         self.start_steps(settings.iterations * len(tree.left), "nodes")
-        trainer = tao.Trainer(
-            rows, len(hashes), tree, settings, self.share, lambda: self.stop_requested, self.step, self.part
-        )
-        yield from trainer.rounds(initial_leaf, self._report_iteration)
+        trainer = tao.Trainer(rows, len(hashes), tree, settings, self.share, lambda: self.stop_requested, self.step)
+        trainer.run(initial_leaf, self._report_iteration)
         self._finish(tree, rows, trainer.results, held_out, hashes)
         self.stop_requested = False
         if len(self.tree_arrays.label):  # empty if the user stopped training before the first node
@@ -416,5 +409,5 @@ REDUCTION = Reduction(
     learner_options=softmax_options.SUPPORTED_OPTIONS,
     not_merged="its nodes are optimised in turn on all of the data, so two trees have no average",
     learns_at_end=True,
-    abilities=("describe", "explain", "spread"),
+    abilities=("describe", "explain"),
 )

@@ -27,27 +27,23 @@ Differs   from the paper (docs/differences_from_papers.md says why, and what it 
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import itertools
 import time
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ..clusters.two_means import Share
-from ..core.spec import Part
 from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row_store, softmax_nodes
 
 FIRST_TOLERANCE, LATER_TOLERANCE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in the first iteration and later
 
 
-# the nodes of a level that a part has fitted, with their new contents, None if the old ones are better
+# the nodes of a level that were fitted, with their new contents, None if the old ones are better
 Fitted = list[tuple[int, "softmax_nodes.Router | softmax_nodes.Leaf | None"]]
 Sides = tuple[Float64s, Float64s]  # losses of rows on the left and on the right of their router, float64[n] each
-WHOLE = Part(0, 1)  # the part that fits all nodes
 
 
 class Settings(NamedTuple):
@@ -84,14 +80,12 @@ class Trainer:
     share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
     stopped : called before every level and every node; True ends the training
     node_done : called after every node
-    part : which nodes of a level are fitted here
     """
 
     def __init__(
         self, rows: row_store.Rows, features: int, tree: softmax_nodes.Tree, settings: Settings, share: Share,
-        stopped: Callable[[], bool] = lambda: False, node_done: Callable[[], None] = lambda: None, part: Part = WHOLE,
+        stopped: Callable[[], bool] = lambda: False, node_done: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        self._part = part
         self.rows, self.features, self.tree, self.settings = rows, features, tree, settings
         self._share, self._stopped, self._node_done = share, stopped, node_done
         self.total = float(rows.weight.sum())
@@ -119,12 +113,7 @@ class Trainer:
     # training
 
     def run(self, leaf_of: Int32s | None, report: Callable[[Report], None]) -> None:
-        run_alone(self.rounds(leaf_of, report))
-
-    def rounds(
-        self, leaf_of: Int32s | None, report: Callable[[Report], None]
-    ) -> Generator[Fitted, Sequence[Fitted], None]:
-        """Run all iterations; yield the nodes of each level that are fitted here, and receive those of all parts.
+        """Run all iterations.
 
         `leaf_of` is int32[n], leaf (its node) assigned to each row, or None if the routers decide.
         """
@@ -141,7 +130,7 @@ class Trainer:
                 output = self.results or softmax_nodes.walk(self.tree, self.rows, self._share)
                 leaf_of = np.array(numbers, np.int32)[output.leaf]
             assert leaf_of is not None
-            unchanged = yield from self._iterate(leaf_of, output)
+            unchanged = self._iterate(leaf_of, output)
             output = self.results = softmax_nodes.walk(self.tree, self.rows, self._share)
             objective = self.objective(output)
             weight = self.rows.weight
@@ -155,9 +144,7 @@ class Trainer:
                 return  # a tree of one leaf is a softmax, a convex problem, which one iteration has solved
             last_objective, first = objective, False
 
-    def _iterate(
-        self, leaf_of: Int32s, results: inference.WalkResult | None
-    ) -> Generator[Fitted, Sequence[Fitted], int]:
+    def _iterate(self, leaf_of: Int32s, results: inference.WalkResult | None) -> int:
         """Update every node once, for the first time without `results`; return how many kept their weights."""
         tree = self.tree
         node_rows = self._rows_of_nodes(leaf_of)
@@ -173,8 +160,8 @@ class Trainer:
             # Large nodes come first, so that the threads end together.
             nodes = sorted(level, key=lambda i: -len(node_rows[i]))
             job = functools.partial(self._fit, sides, old_loss, len(level) == 1, fitted)
-            self._share(job, [(i, node_rows[i]) for i in nodes[self._part.number :: self._part.of]])
-            for i, new in itertools.chain(*(yield fitted)):
+            self._share(job, [(i, node_rows[i]) for i in nodes])
+            for i, new in fitted:
                 if new is None:
                     unchanged += 1
                 else:
@@ -355,11 +342,3 @@ def _carried(old: softmax_nodes.Leaf, classes: Int64s, bias: Float64s, name: UIn
     by = np.argsort(owner, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))]).astype(np.int64)
     return leaf_exact.Weights(start, order[position[kept]][by].astype(np.int32), old.weight[kept][by])
-
-
-def run_alone(rounds: Generator[Any, list[Any], None]) -> None:
-    """Execute the rounds at the end of a pass of a learner that is the only part."""
-    with contextlib.suppress(StopIteration):
-        message = next(rounds)
-        while True:
-            message = rounds.send([message])
