@@ -532,6 +532,19 @@ def test_an_explanation_is_given_up_with_its_client(monkeypatch):
         assert post(port, "predict", {"texts": ["free"]})[0] == 200 and running.service.batches <= batches + 3
 
 
+def test_a_client_that_sends_no_more_is_answered(port):
+    """What takes long is given up, because the client may be gone."""
+    explain = HEAD.replace(b"predict", b"explain") + LENGTH + b"\r\n" + PLAIN
+    for text, statuses in [(REQUEST, [200]), (REQUEST * 3, [200] * 3), (REQUEST[:-1], []), (explain, [408])]:
+        received = b""
+        with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+            connection.sendall(text)
+            connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(1 << 16):
+                received += part
+        assert [int(one) for one in re.findall(rb"HTTP/1.1 (\d+) ", received)] == statuses, received
+
+
 def test_long_examples_are_divided_as_many_are(monkeypatch):
     """Work is counted in bytes and values; what is wrong is named by its place in the request, and teaches nothing."""
     text = " ".join(f"w{i}" for i in range(4000))

@@ -491,7 +491,7 @@ def load_kernels(answerer: Answerer, console: OperatorConsole) -> None:
     """Load the kernels of all kinds of requests, or compile those that are not stored, before the first one comes."""
     component = f"serve-{answerer.learner.core.config.reduction.name}"
     if jit.is_first_run(component):
-        console.info("kernels are compiled, up to a minute or two on a new machine; /readyz answers 503 until then")
+        console.info("kernels are compiled, up to a minute or two on a new machine; this model is served after that")
     rehearse(answerer)
     jit.note_compiled(component)
 

@@ -48,6 +48,7 @@ BODIES = 1 << 25  # bytes from which on long bodies are refused; once they are p
 MOST_COLUMNS = 100  # of a table that are listed among the facts
 MOST_BYTES = 1 << 25  # of an answer, whose names of classes may have thousands each
 CLOSE = {"connection": "close"}
+GIVEN_UP = "the client sends no more, so it may be gone, and what takes long is given up; keep the connection open"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -66,7 +67,7 @@ PAGES = {
 
 
 class Gone(Exception):
-    """Report that the client has closed the connection."""
+    """Report that the client has closed the connection, or will send no more."""
 
 
 class App:
@@ -325,8 +326,8 @@ class _Endpoint:
         began = time.perf_counter()
         try:
             content = await self._app.answer(self._operation, scope, receive)
-        except Gone:
-            return
+        except Gone:  # or perhaps it reads an answer still
+            refusal = HTTPException(408, GIVEN_UP, CLOSE)
         except bodies.TooLong:
             refusal = self._app.too_long()
         except HTTPException as error:

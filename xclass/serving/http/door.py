@@ -150,6 +150,7 @@ class _Connection(HttpToolsProtocol):
         self._head = 0  # bytes since the last head, or part of a body, that is complete
         self._began: float | None = None  # when the first byte came of a request that is not complete
         self._blocked: float | None = None  # since when the client does not read
+        self._ended = False  # whether the client sends no more
 
     @property
     def waits(self) -> bool:
@@ -169,6 +170,13 @@ class _Connection(HttpToolsProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
         self._door.lost(self)
+
+    def eof_received(self) -> bool:
+        """Return whether to keep the connection, on which a client that sends no more may read the last answers."""
+        self._ended = True
+        if not self.waits:
+            self.cycle.message_event.set()  # because the client may be gone, an answer that takes long is given up
+        return not self.waits
 
     def data_received(self, data: bytes) -> None:
         if self._began is None:
@@ -205,7 +213,8 @@ class _Connection(HttpToolsProtocol):
         if self._began is not None:  # the next request waited for this answer, perhaps
             self._began = time.monotonic()
         super().on_response_complete()
-        if self.expect_100_continue and self.cycle.response_complete and self.cycle.more_body:
+        not_sent = self.expect_100_continue and self.cycle.response_complete and self.cycle.more_body
+        if not_sent or (self._ended and self.waits):
             self.transport.close()  # perhaps the client sends its next request in place of the body
 
     def send_400_response(self, msg: str) -> None:
