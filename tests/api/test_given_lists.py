@@ -65,6 +65,17 @@ def test_names_are_numbered_as_they_come():
     assert are_names([[], ["a"]]) and not are_names([[], [1]]) and not are_names(MATRIX)
 
 
+@pytest.mark.parametrize("reduction", [None, "multilabel", "plt"])
+@pytest.mark.parametrize("empty", [("a b", []), (", | a b", None), (["a b"], [[]]), ([", | a"], None)])
+def test_lists_without_a_label_do_not_say_what_labels_are(reduction, empty):
+    for first, second in (("tea", "2"), (3, 5)):
+        with xclass.Learner(reduction, 9 if reduction == "plt" else None, bits=10) as model:
+            (model.learn if isinstance(empty[0], str) else model.learn_many)(*empty)
+            for _ in range(30):
+                model.learn_many(["a", "b"], [[first], [second]])
+            assert model.predict_many(["a", "b"]).tolist() == [[first], [second]]
+
+
 def test_a_name_with_a_comma_is_refused():
     for y, place in (([["tea"], ["b", "c,d"]], r"y\[1\]\[1\]"), (["tea", "c,d"], r"y\[1\]\[0\]")):
         message = rf"{place} is 'c,d'; a name has no comma.* a list if it is several labels, or .* such as 'c;d'"
@@ -84,6 +95,9 @@ def test_columns_of_a_table_are_names_where_labels_are_names(tmp_path):
     with xclass.Learner("multilabel_oaa", 3, bits=10) as model:
         model.learn_many(np.tile(np.eye(3), (9, 1)), pandas.concat([table] * 9))
         assert model.predict_many(np.eye(3)).tolist() == [["tea", "hot"], [], ["cake"]]
+        for unnamed in (MATRIX, MATRIX.tolist(), sparse.csr_matrix(MATRIX), pandas.DataFrame(MATRIX)):
+            with pytest.raises(xclass.DataError, match="columns have no names, and the labels learned are names"):
+                model.learn_many(np.eye(3), unnamed)
     xclass.write_vw(tmp_path / "a", np.eye(3), table)
     assert (tmp_path / "a").read_text() == "tea,hot | 0\n, | 1\ncake | 2\n"
 

@@ -125,7 +125,11 @@ def test_version_needs_nothing_else(capsys):
         (UsageError("no"), 2, "xclass: no\n"),
         (DataError("train.vw:3: no"), 1, "xclass: train.vw:3: no\n"),
         (FileNotFoundError(2, "No such file or directory", "x.vw"), 1, "xclass: x.vw: No such file or directory\n"),
-        (MemoryError(), 1, "xclass: not enough memory; try a smaller -b\n"),
+        (
+            MemoryError(),
+            1,
+            "xclass: not enough memory; try a smaller -b, or --learn_names if labels are large numbers\n",
+        ),
         (KeyboardInterrupt(), 130, ""),
     ],
 )

@@ -33,7 +33,8 @@ ONE = "--oaa 3 -d d.vw"
 # words of the command, what to add (a group of the expression) and the words that it takes the place of
 OF_COMMAND = [
     ("--oaa 3 -d bad.vw", "use (--on_bad_line skip)", ""),
-    ("--oaa 3 -d zero.vw", "use (--on_bad_line skip)", ""),
+    ("--oaa 3 -d zero.vw", "where a model is new, (--learn_names) takes", ""),
+    ("--oaa 3 -d yes.vw", "where a model is new, (--learn_names) takes", ""),
     ("--oaa 3 -d nine.vw", "use (--on_bad_line skip)", ""),
     ("--oaa 3 -d yes.vw", "use (--on_bad_line skip)", ""),
     ("--oaa 3 -d lists.vw", "use (--multilabel),", "--oaa 3"),

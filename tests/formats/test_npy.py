@@ -116,6 +116,17 @@ def test_labels_that_do_not_fit_are_refused(tmp_path, labels, message):
         read(tmp_path / "rows.npy", names=True)
 
 
+def test_a_label_that_is_no_class_is_named_in_its_own_file(tmp_path):
+    np.save(tmp_path / "x.npy", ROWS[:6])
+    for name, write in (("x.labels.npy", np.save), ("x.labels.txt", lambda path, y: path.write_text("0\n1\n2\n" * 2))):
+        write(tmp_path / name, np.arange(6) % 3)
+        result = xclass("--oaa", "3", "-d", tmp_path / "x.npy")
+        assert f"{name}:1:1: label 0 is outside 1..3" in result.err and "--on_bad_line" not in result.err
+        followed = xclass("--oaa", "3", "--learn_names", "-d", tmp_path / "x.npy")
+        assert followed.status == 0, followed.err
+        (tmp_path / name).unlink()
+
+
 def test_labels_may_be_compressed_and_begin_with_a_mark(tmp_path):
     np.save(tmp_path / "rows.npy", ROWS)
     text = b"\xef\xbb\xbf" + "".join(f"{label}\r\n" for label in LABELS).encode() + b"\n\n"

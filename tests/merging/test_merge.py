@@ -278,6 +278,23 @@ def test_names_and_numbers_are_refused(reduction, tmp_path):
     assert library.merge([more, empty]).classes == ["a", "b", "c"]  # a model without examples has no labels
 
 
+def test_numbers_that_became_names_are_merged_with_numbers(tmp_path):
+    base = Learner("multiclass", bits=12, index_bits=8)
+    base.learn_many(lines(1, labels="12"))
+    base.save(tmp_path / "base.bin")
+    numbers, named = (library.load(tmp_path / "base.bin") for _ in range(2))
+    numbers.learn_many(lines(2, labels="12"))
+    named.learn_many(["a b", "c d"], [-7, 1])
+    assert named.classes[-1] == -7
+    for models in ([numbers, named], [named, numbers]):
+        with library.merge(models, tmp_path / "base.bin") as merged:
+            assert merged.classes == named.classes and merged.examples == numbers.examples + 2
+    other = Learner("multiclass", bits=12, index_bits=8)
+    other.learn_many(["x | a", "y | b"])
+    with pytest.raises(ModelError, match="of model 2 have names and those of model 1 have only numbers"):
+        library.merge([numbers, other])
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_model_without_examples_is_left_out(name):

@@ -5,7 +5,7 @@ import pytest
 
 from xclass.data import batch_ops, hashing
 from xclass.data.batch import CONSTANT
-from xclass.text import parser, tokens
+from xclass.text import malformed, parser, tokens
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain, pytest.mark.filterwarnings("ignore:overflow")]
 NAN = float("nan")
@@ -362,8 +362,7 @@ def test_a_class_outside_the_range_is_malformed(label):
     assert batch.n == 1
     assert str(error) == (
         f"train.vw:2:1: label {label.decode()} is outside 1..1000 (--oaa 1000)"
-        f"{'; classes are counted from 1' if label == b'0' else ''}. "
-        "Correct the line, or use --on_bad_line skip"
+        f"{malformed.FROM_ONE if label == b'0' else malformed.CURE}"
     )
     batch, error, _ = parse(text.replace(b" |f", b" 2 |f"), **rules)
     assert batch.n == 1 and f"label {label.decode()} is outside" in str(error)

@@ -24,7 +24,7 @@ from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.malformed import LEARN_LISTS
 from . import arrays
 from .configuration import feature_bits, note_about_rows
-from .labels import KindOfLabels, LabelConverter, are_lists, are_names, one_by_one, weights_of
+from .labels import KindOfLabels, LabelConverter, are_lists, are_names, is_list, one_by_one, weights_of
 from .learner_core import Finds, LearnerCore
 
 T = TypeVar("T")
@@ -526,9 +526,10 @@ def kind_of_labels(given: object, y: object, lists: bool) -> KindOfLabels:
     if y is not None:
         shaped = isinstance(y, (list, tuple)) or len(getattr(y, "shape", ())) == 2
         values = y if shaped else array_input.flat("y", y)
-        return KindOfLabels(are_names(values), lists and are_lists(values))
+        empty = isinstance(values, (list, tuple)) and all(is_list(one) and not len(one) for one in values)
+        return KindOfLabels(are_names(values), lists and are_lists(values), silent=empty)
     if isinstance(given, Batch):
-        return KindOfLabels(False, lists and given.has_lists)
+        return KindOfLabels(False, lists and given.has_lists, silent=given.has_lists and not len(given.labels))
     if isinstance(given, str):
         given = given.split("\n", MAX_LINES)
     if not isinstance(given, (list, tuple)):

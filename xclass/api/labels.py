@@ -32,11 +32,14 @@ class KindOfLabels(NamedTuple):
     names: bool
     lists: bool
     outside: bool = False  # whether some are whole numbers that are no numbers of classes
+    silent: bool = False  # whether there is no label
 
     @classmethod
     def of(cls, found: LabelDetector) -> KindOfLabels:
         """Return what a detector has found."""
-        return cls(found.names_in_list if found.list else bool(found.name), bool(found.list), found.outside)
+        return cls(
+            found.names_in_list if found.list else bool(found.name), bool(found.list), found.outside, found.silent
+        )
 
 
 def are_lists(labels: Any) -> bool:
@@ -149,6 +152,11 @@ class LabelConverter:
             lowest, numbers = self._range.lowest or 0, bool(self._schema.classes)
             named = self._names.class_list is not None and not numbers
             names = column_names(y) if named else []
+            if named and not names and self._names.growing:
+                raise DataError(
+                    "y is a matrix of 0 and 1 whose columns have no names, and the labels learned are names; give lists "
+                    "of names, or a DataFrame whose columns are the names"
+                )
             highest = len(self._names.names) if named else self._range.highest
             if not names and not numbers and highest is not None and width > highest + 1 - lowest:
                 raise DataError(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..data.batch import Batch
+from ..data.schema import NUMBER
 from ..errors import NotClassNumber, UsageError, XclassWarning
 from ..kernels import jit
 from ..reductions import presets, registry
@@ -130,6 +131,7 @@ class Learner:
     def _begin(self, core: LearnerCore, identity: bool, arguments: Arguments | None) -> None:
         self.turn = exclusive.Exclusive()  # gives the learner to one thread at a time
         self.identity, self._arguments = identity, arguments
+        self._unlabelled = False  # whether what was learned says nothing of the kind of labels, see `adapt`
         self._take(core)
 
     def _take(self, core: LearnerCore) -> None:
@@ -600,7 +602,7 @@ class Learner:
     # what the methods above share
 
     def adapt(self, kind_of_labels: Callable[[bool], KindOfLabels]) -> None:
-        """Take labels as names or lists from now on if they are, and nothing was learned or chosen before.
+        """Take labels as names or lists from now on if they are, and no label was learned or chosen before.
 
         `kind_of_labels` returns of which kind they are; its argument says whether they are examined for lists.
         """
@@ -609,20 +611,24 @@ class Learner:
         reduction, classes, options = self._arguments
         names_chosen = bool({"learn_names", "named_labels"} & options.keys())
         if (
-            not self.core.is_new
+            not (self.core.is_new or self._unlabelled)
             or self.core.config.reduction.labels == "simple"
             or (names_chosen and reduction is not None)
         ):
             self._arguments = None
             return
-        names, lists, outside = kind_of_labels(reduction is None)
+        names, lists, outside, self._unlabelled = kind_of_labels(reduction is None)
         names = names and not names_chosen
-        if names or lists:
+        if not self.core.is_new:
+            if names:
+                self.name_numbers((self.core.label_range.lowest or 0) - 1, "")
+        elif names or lists:
             added = {"learn_names": True} if names else {}
             config = configuration.configured(
                 presets.LISTS if lists else reduction or DEFAULT, classes, {**options, **added}
             )
-            self._arguments = None
+            if not self._unlabelled:
+                self._arguments = None
             self.core.close()
             self._take(LearnerCore(config, LearnerUse()))
         elif outside and self.core.label_range.lowest:
@@ -688,9 +694,9 @@ class Learner:
                 self.inputs.labels.highest = math.inf
             return convert(self.inputs)
 
-    def name_numbers(self, highest: int | None = None) -> bool:
+    def name_numbers(self, highest: int | None = None, given: str = NUMBER) -> bool:
         """Let classes have names, so that any number can be one; return whether that is possible, see `with_names`."""
-        core = None if self.core.names.class_list is not None else self.core.with_names(highest)
+        core = None if self.core.names.class_list is not None else self.core.with_names(highest, given)
         if core is not None:
             self._take(core)
         return core is not None

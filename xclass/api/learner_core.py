@@ -183,13 +183,14 @@ class LearnerCore:
         self._numbers += map(class_names.given_as, names[len(self._numbers) :])
         return self._numbers
 
-    def with_names(self, highest: int | None = None) -> LearnerCore | None:
-        """Return a learner that has learned the same and takes any number as a class; this one is closed.
+    def with_names(self, highest: int | None = None, given: str = NUMBER) -> LearnerCore | None:
+        """Return a learner that has learned the same and takes any number or name as a class; this one is closed.
 
-        Its classes are names, those of the classes up to the `highest` being their numbers. None if that is not
-        possible: the number of classes is given, some examples are not learned yet, or there would be too many names.
+        Its classes are names, those of the classes up to the `highest` being their numbers, and a program gets them
+        back as it has `given` them, see `Schema.classes`. None if that is not possible: the number of classes is given, some examples are not learned yet, or there would be too many names.
         """
-        highest = highest or (self.reduction.highest_seen if configuration.grows(self.config.reduction) else None)
+        if highest is None and configuration.grows(self.config.reduction):
+            highest = self.reduction.highest_seen
         held = bool(self._pending) or self.unlearned or (self.examples and self.preview_size is not None)
         if highest is None or highest > labels.HIGHEST_NUMBER or held or self.only_predicts or self.spec.vw_exact:
             return None
@@ -200,10 +201,10 @@ class LearnerCore:
         contents = self.contents() if self.examples else None
         if contents is not None:
             contents.options.update(changed)
-            contents.schema.classes = NUMBER
+            contents.schema.classes = given
         new = LearnerCore(config, self._use, contents)
         new.schema.replace(self.schema)
-        new.schema.classes = NUMBER
+        new.schema.classes = given
         new.notes[:] = self.notes
         self.close()
         return new

@@ -364,16 +364,19 @@ def after_pass(rule: Rule, options: Options) -> Rule:
     return rule._replace(rate=rate, bounds_hold=rule.bounds_hold and bool(rate <= SAFE_RATE))
 
 
-def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, extra_bytes: int = 0) -> None:
-    """Check that a table of 2**bits slots fits into free memory, beside `extra_bytes` that the reduction needs."""
+def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, extra_bytes: int = 0, cure: str = "fewer classes") -> None:
+    """Check that a table of 2**bits slots fits into free memory, beside `extra_bytes` that the reduction needs.
+
+    `cure` is what to give where `extra_bytes` alone are too many.
+    """
     free = memory.available()
     if free is None or (slot_bytes << bits) + extra_bytes <= free:
         return
     fits = max((b for b in range(1, 32) if (slot_bytes << b) + extra_bytes <= free), default=0)
-    advice = f"the largest that fits is -b {fits}" if fits else "no table fits; give a smaller --max_depth"
+    advice = f"the largest that fits is -b {fits}" if fits else f"no table fits; give {cure}"
     raise UsageError(
         f"-b {bits} needs {(slot_bytes << bits) / 2**20:,.0f} MB for the weights"
-        + (f" and {extra_bytes / 2**20:,.0f} MB for the tree" if extra_bytes > 2**20 else "")
+        + (f" and {extra_bytes / 2**20:,.0f} MB for the classes" if extra_bytes > 2**20 else "")
         + f", but only {free / 2**20:,.0f} MB of memory are free; {advice}"
     )
 

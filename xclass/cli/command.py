@@ -163,7 +163,8 @@ def status(argv: Sequence[str]) -> int:
         place = f"{error.filename}: " if error.filename is not None else ""
         return _report(1, f"{place}{error.strerror or error}")
     except MemoryError as error:
-        return _report(1, f"not enough memory{f' ({error})' if str(error) else ''}; try a smaller -b")
+        cause = f" ({error})" if str(error) else ""
+        return _report(1, f"not enough memory{cause}; try a smaller -b, or --learn_names if labels are large numbers")
     except Exception as error:
         if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
             return _report(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import click
 
 from ..errors import UsageError
 from ..options.declare import Option, OptionGroup, options_of
+from ..options.similar import similar
 from . import option_text, subcommands
 
 if TYPE_CHECKING:  # importing reductions takes time
@@ -116,8 +116,8 @@ def of_reduction(name: str, sections: Sequence[Section], presets: Mapping[str, s
     section = known.get(presets.get(name, name))
     if section is None or section.record is None:
         names = [*known, *presets]
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean xclass --help {close[0]}?" if close else f"the reductions are {', '.join(names)}"
+        close = similar(name, names)
+        hint = f"did you mean xclass --help {close}?" if close else f"the reductions are {', '.join(names)}"
         raise UsageError(f"--help: there is no reduction {given!r}; {hint}")
     record = section.record
     flags = {flag: option for part in sections for option in part.options.values() for flag in option.flags}

@@ -123,7 +123,7 @@ class Labels:
     """Read the labels of n rows in order from an array or from lines of text; all are counted before the first."""
 
     def __init__(self, path: str, n: int) -> None:
-        self._path, self._n, self._taken = path, n, 0
+        self.path, self._n, self._taken = path, n, 0
         self._closing = contextlib.ExitStack()
         self._array: Header | None = None
         self.are_names = False
@@ -143,13 +143,13 @@ class Labels:
         try:
             yield
         except streams.read_errors() as error:
-            raise DataError(f"{self._path}: the labels: {streams.failure(error, REMEDY)}") from None
+            raise DataError(f"{self.path}: the labels: {streams.failure(error, REMEDY)}") from None
 
     def _begin_array(self) -> None:
         with self._explained():
             first = self._file.read(12)
             first += self._file.read(max(0, size_of_header(first) - len(first)))
-        self._array = header = header_of(first, self._path)
+        self._array = header = header_of(first, self.path)
         if len(header.shape) != 1 or header.dtype.hasobject or header.dtype.kind not in "iufbUS":
             advice = "save `y.astype(str)` or `y.astype(int)`"
             if header.dtype.kind in "iufb":
@@ -157,7 +157,7 @@ class Labels:
                     "save `y.ravel()`" if header.width == 1 else "save `y.argmax(axis=1)` if each row has a single 1"
                 )
             raise DataError(
-                f"{self._path}: the labels are an array {header.kind}; give numbers or names in one dimension: {advice}"
+                f"{self.path}: the labels are an array {header.kind}; give numbers or names in one dimension: {advice}"
             )
         self.are_names = header.dtype.kind in "US"
         self._check(header.shape[0])
@@ -183,7 +183,7 @@ class Labels:
 
     def _check(self, count: int, advice: str = "") -> None:
         if count != self._n:
-            raise DataError(f"{self._path}: there are {count} labels for {self._n} rows; give one for each row{advice}")
+            raise DataError(f"{self.path}: there are {count} labels for {self._n} rows; give one for each row{advice}")
 
     def take(self, count: int) -> list[bytes]:
         """Return the labels of the next rows, empty for unknown ones."""
@@ -194,7 +194,7 @@ class Labels:
         with self._explained():
             data = self._file.read(count * dtype.itemsize)
         if len(data) < count * dtype.itemsize:
-            raise DataError(f"{self._path}: the array ends before the label of row {self._taken}; get a complete copy")
+            raise DataError(f"{self.path}: the array ends before the label of row {self._taken}; get a complete copy")
         try:
             labels = np.frombuffer(data, dtype)
             if dtype.kind == "f":  # of any precision
@@ -202,7 +202,7 @@ class Labels:
                     labels = labels.astype(np.float64)
             return list(map(_written, labels.tolist()))
         except (UnicodeError, ValueError, SystemError):  # no letter of Unicode has such a number
-            raise DataError(f"{self._path}: the names of the labels are damaged; get another copy") from None
+            raise DataError(f"{self.path}: the names of the labels are damaged; get another copy") from None
 
     def end(self) -> None:
         """Close the file after all rows."""
@@ -311,6 +311,8 @@ class RowScanner(records.RecordScanner):
             rows = np.ascontiguousarray(values, np.float32)
         examples = records.Examples()
         examples.line = list(range(1, n + 1))
+        if array.labels is not None:
+            self._parser.label_file = array.labels.path
         examples.label = [b""] * n if array.labels is None else array.labels.take(n)
         examples.tag, examples.source, examples.weight = [b""] * n, [b""] * n, [1.0] * n
         for i in np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist():

@@ -106,15 +106,16 @@ def merged(
     every = [_read(model, f"model {number}") for number, model in enumerate(models, 1)]
     start = None if base is None else _read(base, options.BASE)
     _check_different(every, start)
+    models_and_base = _with_names([*every, *([start] if start is not None else [])])
+    _check_names(models_and_base)
+    every, start = models_and_base[: len(every)], models_and_base[-1] if start is not None else None
     chosen = options.merged_options(
         [model.contents.options for model in every],
         [model.path for model in every],
         start.contents.options if start is not None else None,
         start.path if start is not None else "",
     )
-    models_and_base = [*every, *([start] if start is not None else [])]
     _check_complete(models_and_base)
-    _check_names(models_and_base)
     _check_schemas(models_and_base)
     if start is not None:
         _check_continued(every, start)
@@ -212,6 +213,24 @@ def _changed(models: Sequence[_Model], base: _Model | None) -> list[_Model]:
     known = None if base is None else base.digest
     changed = [model for model in models if model.digest != known and model.contents.examples > 0]
     return changed or list({model.digest: model for model in models}.values())
+
+
+def _with_names(models: Sequence[_Model]) -> list[_Model]:
+    """Return models in which numbers are names of classes, as they are in one that has learned 0 or -1, if any has."""
+    if not any(model.contents.schema.classes for model in models):
+        return [*models]
+    return [model if model.contents.options["learn_names"] else _named(model) for model in models]
+
+
+def _named(model: _Model) -> _Model:
+    """Return a model of numbers whose classes have these numbers as names, or as it is if that is not possible."""
+    with restored(model.contents) as numbered:
+        core = numbered.with_names()
+    if core is None:
+        return model
+    with core:
+        contents = core.contents()
+    return _Model(model.path, contents, tuple(core.names.names), _digest(contents))
 
 
 def _check_complete(models: Sequence[_Model]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 OF_OTHERS = {  # options and losses by the names that other programs have for them
@@ -22,4 +21,6 @@ def similar(word: str, known: Iterable[str]) -> str | None:
     names, lower = list(known), word.lower()
     if lower in OF_OTHERS:
         return OF_OTHERS[lower] if OF_OTHERS[lower] in names else None
+    import difflib  # takes time, and few words are unknown
+
     return next(iter(difflib.get_close_matches(lower, names, n=1)), None)

@@ -64,6 +64,11 @@ class LabelDetector:
         """Return whether some of the numbers, 0 and negative ones, are no numbers of classes."""
         return self._has_zero or self._has_negative
 
+    @property
+    def silent(self) -> bool:
+        """Return whether there is no label."""
+        return not (self.name or self._labels or self._fraction or self.list.strip(","))
+
     def add(self, line: bytes) -> None:
         """Examine one line of VW text, without its newline."""
         head, bar, _ = line.removeprefix(b"\xef\xbb\xbf").partition(b"|")  # the parser skips the byte order mark, too

@@ -33,6 +33,8 @@ LONG_NAME = 50
 LEARN_LISTS = "use --multilabel, --multilabel_oaa K or --plt K, which learn lists of labels"
 LEARNS_ONE = f"and this reduction learns one; {LEARN_LISTS}"
 LIST = re.compile(rb"^[^|:\n]*[0-9],[0-9]", re.MULTILINE)  # a line that begins with a list of labels
+TAKES_NAMES = "where a model is new, --learn_names takes labels as names of classes"
+FROM_ONE = f"; classes are counted from 1; add 1 to all labels, or, {TAKES_NAMES}"
 CURE = ". Correct the line, or use --on_bad_line skip"
 CURE_OF_LISTS = ", or use --on_bad_line skip to leave out such lines"
 SENTENCES = {
@@ -40,7 +42,7 @@ SENTENCES = {
     "learns names of classes with --learn_names",
     CLASS_WORDS: "the words from {seen!r} to the first bar | are more than a label and a weight; write features after "
     "a bar, and a tag as 'tag or directly before the bar",
-    NEGATIVE: "label {seen} is negative; leave the label out if it is not known",
+    NEGATIVE: f"label {{seen}} is negative; leave the label out if it is not known; {TAKES_NAMES}",
     OUTSIDE: "label {seen} is outside {range}",
     **dict.fromkeys((UNKNOWN_NAME, UNLISTED), "label {seen!r} is not one of --named_labels"),
     TOO_MANY_CLASSES: "label {seen!r} is a new name, but all classes {range} have names already; a larger K has room "

@@ -163,10 +163,12 @@ class Parser:
     predicting : whether `report` says that lines without an example have no prediction
     left_out : the place of the first line without an example
     learning : whether to warn of a line that has a tag and no label; a caller that learns sets it
+    label_file : the file that has the labels, if it is another one
     width : number of columns of the dense block, 0 before its namespace has occurred; a caller sets that of a model
     """
 
     learning = False
+    label_file = ""
 
     def __init__(
         self,
@@ -471,7 +473,9 @@ class Parser:
         if notes[-1, 0] == malformed.SEVERAL_LABELS:  # which always stops a regression
             cure = malformed.CURE_OF_LISTS if self.rules.multiclass else ""
         of_number = notes[-1, 0] in (malformed.NEGATIVE, malformed.OUTSIDE)
-        return (NotClassNumber if of_number else DataError)(self._message(text, notes[-1].tolist(), name) + cure)
+        message = self._message(text, notes[-1].tolist(), name)
+        cure = "" if message.endswith(malformed.FROM_ONE) else cure  # it is probably one of many
+        return (NotClassNumber if of_number else DataError)(message + cure)
 
     def _message(self, text: UInt8s, note: list[int], name: str) -> str:
         """Return the message about one problem; `note` is its number, line, start of the line and position."""
@@ -490,7 +494,7 @@ class Parser:
         )
         if problem == malformed.OUTSIDE and seen.strip("0") in ("", "."):
             lists = malformed.LIST.search(text.tobytes()) is not None
-            sentence += f"; {malformed.LEARN_LISTS}" if lists else "; classes are counted from 1"
+            sentence += f"; {malformed.LEARN_LISTS}" if lists else malformed.FROM_ONE
         if problem in (malformed.CLASS_WORDS, malformed.WEIGHT, malformed.LEADING_ZEROS, malformed.UNKNOWN_NAME):
             words = malformed.label_words_of(text, start)
             named = self.rules.learn_names or len(self.rules.names.hash)
@@ -498,6 +502,8 @@ class Parser:
                 sentence += f"; {malformed.NAME_IS_ONE_WORD.format(one_word='_'.join(words))}"
             if len(words) > 1 and self.rules.lists and (named or all(word[0].isdecimal() for word in words)):
                 sentence += f"; {malformed.COMMAS_BETWEEN.format(list=','.join(words))}"
+        if self.label_file and problem in malformed.OF_LABELS:
+            name = self.label_file
         message = f"{name}:{line}:{position - start + 1}: {sentence}"
         if self.rules.treatment == malformed.VW and problem in malformed.VW_TREATMENT:
             message += f"; {malformed.VW_TREATMENT[problem]}"

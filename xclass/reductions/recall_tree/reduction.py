@@ -102,7 +102,7 @@ class RecallTree(Learner):
         nodes = (2 << self.depth) - 1
         node_bytes = routing.NODE_BYTES + label_counts.bytes_of_node(self.candidates)
         self.memory = gd.SLOT_BYTES << bits, nodes * node_bytes
-        gd.check_memory(bits, extra_bytes=self.memory[1])
+        gd.check_memory(bits, extra_bytes=self.memory[1], cure="a smaller --max_depth")
         self.tree = routing.new_tree(self.depth, blocked=not self.sequential)
         self.routers = router_subs = self.settings.routers
         self.counts = label_counts.new_counts(len(self.tree.left), self.candidates)

@@ -14,6 +14,7 @@ ERRORS = {
     401: "The token is missing or wrong.",
     403: "Host or Origin is not the server's, or learning is not allowed at this address.",
     404: "There is no such model.",
+    408: "The client sends no more, so what takes long is given up.",
     413: "The body, or the answer, is too long.",
     415: "The body is not declared as application/json, or is compressed otherwise than by gzip or deflate.",
     500: "The model cannot be saved, or the server has a defect.",
