@@ -1,13 +1,22 @@
-"""Map the methods and measures of the papers to those of xclass, and read the papers' figures in scripts/paper/*.sh."""
+"""Map the methods and measures of the papers to those of xclass, and read the rows of scripts/lib/experiments.py."""
 
 from __future__ import annotations
 
+import fnmatch
+import math
 import re
 import shlex
+import string
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from scripts.lib.data_sets import SETS
-from scripts.lib.processes import ROOT, BenchError
+from scripts.lib.experiments import EXPERIMENTS, VW_LOMTREE, VW_TREE
+from scripts.lib.processes import BenchError
+from xclass.binary import adagrad, update_rule
+from xclass.reductions.core import tree_routers
+from xclass.reductions.oaa import scorers
 
 METHODS = {  # method of a paper -> options of xclass; {K} stands for the number of classes
     "oaa": "--oaa {K}",
@@ -25,53 +34,156 @@ METHODS = {  # method of a paper -> options of xclass; {K} stands for the number
     "plt": "--plt {K}",
     "multilabel_oaa": "--multilabel_oaa {K}",
 }
-MEASURES = {  # measure -> its name in the summary of a run, and the factor that converts it to the unit of the papers
-    "error": ("average loss", 100),
-    "progressive": ("average loss", 100),
-    "top5": ("top-5 error", 100),
-    "perplexity": ("perplexity", 1),
-    "squared": ("average squared loss", 1),
-    "covered": ("class is in the leaf", 100),
-    "covered_perplexity": ("perplexity within the leaf", 1),
-    "train": ("average loss", 100),
-}
-OF_TRAINING = ("top5", "perplexity", "covered", "covered_perplexity")  # measures that there are as train_top5, ..., too
-MEASURES |= {"train_" + name: MEASURES[name] for name in OF_TRAINING}
 RANKS = (1, 3, 5)  # of the measures of lists, which a summary has in one line
-OF_LISTS = {f"p{k}": (f"precision at {', '.join(map(str, RANKS))}", 100) for k in RANKS}
-OF_LISTS |= {f"psp{k}": (f"psp at {', '.join(map(str, RANKS))}", 100) for k in RANKS}
-OF_LISTS |= {f"ndcg{k}": (f"ndcg at {', '.join(map(str, RANKS))}", 100) for k in RANKS}
-OF_LISTS |= {f"online_p{k}": OF_LISTS[f"p{k}"] for k in RANKS}
-MEASURES |= OF_LISTS
-WHILE_LEARNING = ("progressive", *(f"online_p{k}" for k in RANKS))  # measures of predictions before learning
-OF_FILES = ("seconds", "milliseconds", "megabytes")  # measures that no summary has
+NUMBER = r"([-+.\d]+(?:e[-+]\d+)?)"
+
+
+def _line(title: str) -> str:
+    return rf"^{title} = {NUMBER}"
+
+
+MEASURES = {  # measure -> title, decimals, where a summary has it, and the factor to the unit of the papers
+    "error": ("test error, %", 2, _line("average loss"), 100),
+    "progressive": ("progressive error, %", 2, _line("average loss"), 100),
+    "top5": ("test error of five answers, %", 2, _line("top-5 error"), 100),
+    "perplexity": ("perplexity", 0, _line("perplexity"), 1),
+    "squared": ("squared loss", 4, _line("average squared loss"), 1),
+    "test_squared": ("squared loss without learning", 4, _line("average squared loss"), 1),
+    "covered": ("labels in the leaf, %", 1, _line("class is in the leaf"), 100),
+    "covered_perplexity": ("perplexity of these", 0, _line("perplexity within the leaf"), 1),
+    "leaves": ("leaves", 0, rf"\bleaves = {NUMBER}", 1),
+    "depth": ("depth", 0, rf"\bleaves = .*?(?:depth|max) = {NUMBER}", 1),
+    "leaf_classes": ("classes of a leaf", 1, rf"classes of a leaf = {NUMBER}", 1),
+    "train": ("training error, %", 2, _line("average loss"), 100),
+    **{f"p{k}": (f"P@{k}, %", 2, "precision at 1, 3, 5", 100) for k in RANKS},
+    **{f"psp{k}": (f"PSP@{k}, %", 2, "psp at 1, 3, 5", 100) for k in RANKS},
+    **{f"ndcg{k}": (f"nDCG@{k}, %", 2, "ndcg at 1, 3, 5", 100) for k in RANKS},
+    **{f"online_p{k}": (f"P@{k} before learning, %", 2, "precision at 1, 3, 5", 100) for k in RANKS},
+    "seconds": ("training, s", 1, _line("seconds"), 1),
+    "hyperplanes": ("hyperplanes an example", 1, "", 1),
+    "milliseconds": ("ms an example, one core", 3, "", 1),
+    "megabytes": ("weights in a file, MB", 1, "", 1),
+}
+for _name in ("top5", "perplexity", "covered", "covered_perplexity"):  # there are train_top5, ..., too
+    _title, *_rest = MEASURES[_name]
+    MEASURES["train_" + _name] = (f"{_title.replace('test ', '')}, training", *_rest)
+WHILE_LEARNING = ("progressive", "seconds", *(f"online_p{k}" for k in RANKS))  # that the summary of training has
+OF_FILES = ("hyperplanes", "milliseconds", "megabytes")  # measures that no summary has
 CUT_DOWN = {
-    "-b": 18,
+    "-b": 22,
     "--passes": 4,
     "--shuffle": 1000,
     "--tao_iterations": 2,
     "--leaf_passes": 4,
 }  # option -> its largest value with --small
+MOST_BITS, LEAST_BITS = 31, 18
+
+
+# -- the rows of the table -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """Hold a row of a paper's table, as scripts/lib/experiments.py describes it."""
+
+    kind: str
+    method: str
+    setting: str
+    figures: str
+    options: tuple[str, ...] = ()
+    testing: tuple[str, ...] = ()
+    centred: bool = False
+
+
+KINDS = ("tuned", "tunable", "retrained", "published", "absent")
+
+
+def rows(script: str, which: str = "", **names: str) -> Iterator[Row]:
+    """Yield the rows of a script; `which` is the set of one that has several, `names` replace texts that it names."""
+    experiment = EXPERIMENTS[script]
+    texts = {"vw_tree": VW_TREE, "vw_lomtree": VW_LOMTREE, "unscaled": "", "bits": "-b 26", "propensity": ""}
+    texts |= {**experiment.names, **experiment.sets.get(which, {}), **names}
+    centred = False
+    for line in experiment.rows.replace("\\\n", " ").strip().splitlines():
+        words = shlex.split(substituted(line, texts))
+        if words and words[0].startswith("["):
+            patterns = words.pop(0)[1:-1]
+            wanted = not patterns.startswith("!")
+            if wanted != any(fnmatch.fnmatch(which, pattern) for pattern in patterns.lstrip("!").split(",")):
+                continue
+        if words == ["centred"]:
+            centred = True
+        elif words:
+            kind = words.pop(0) if words[0] in KINDS else ""
+            method, setting, figures, *options = words if kind != "absent" else [*words[:2], "", *words[2:]]
+            at = options.index("--") if "--" in options else len(options)
+            yield Row(kind, method, setting, figures, tuple(options[:at]), tuple(options[at + 1 :]), centred)
+
+
+def substituted(text: str, texts: dict[str, str]) -> str:
+    """Return a text with each $name replaced, also in what replaces it."""
+    while (done := string.Template(text).safe_substitute(texts)) != text:
+        text = done
+    return text
 
 
 def figures(text: str) -> dict[str, float | None]:
     """Return measure -> figure of a paper from text such as `error=12.5+-0.3 seconds=?`; `?` becomes None.
 
-    A figure is None if the paper does not give it. What follows `+-` is the standard deviation, see `deviations`.
+    A figure is None if the paper does not give it. `+-` is followed by its standard deviation and `~` by half of its
+    interval, see `spreads`.
     """
     values = {}
     for pair in text.split():
         name, _, value = pair.partition("=")
-        if name not in (*MEASURES, *OF_FILES):
-            raise BenchError(f"{pair}: no measure of this name; known are {', '.join([*MEASURES, *OF_FILES])}")
-        values[name] = None if value == "?" else float(value.partition("+-")[0])
+        if name not in MEASURES:
+            raise BenchError(f"{pair}: no measure of this name; known are {', '.join(MEASURES)}")
+        values[name] = None if value == "?" else float(re.split(r"\+-|~", value)[0])
     return values
 
 
-def deviations(text: str) -> dict[str, float]:
-    """Return measure -> standard deviation over several runs, of the figures of a paper that have one."""
+def spreads(text: str, mark: str) -> dict[str, float]:
+    """Return measure -> what follows `mark` in the figures of a paper that have it."""
     parts = (pair.partition("=")[::2] for pair in text.split())
-    return {name: float(value.partition("+-")[2]) for name, value in parts if "+-" in value}
+    return {name: float(value.partition(mark)[2]) for name, value in parts if mark in value}
+
+
+# -- command lines ---------------------------------------------------------------------------------------------------
+
+
+def value_of(words: Sequence[str], option: str, otherwise: str) -> str:
+    """Return the value of an option on a command line."""
+    return words[list(words).index(option) + 1] if option in words else otherwise
+
+
+def bits_of(method: str, words: Sequence[str], classes: int, features: int) -> int | None:
+    """Return the -b that leaves at most one feature a weight; None where weights do not share places."""
+    if method not in ("oaa", "multilabel_oaa", "mach", "recall_tree", "log_multi", "filter_tree", "random_tree"):
+        return None
+    levels = math.ceil(math.log2(max(2, classes)))
+    regressors = {
+        "recall_tree": classes + (1 << int(value_of(words, "--max_depth", str(levels)))),
+        "log_multi": int(value_of(words, "--max_predictors", str(4 * classes))),
+        "mach": math.prod(map(int, value_of(words, "--mach", "1,1").split(","))),
+    }.get(method, classes)
+    enough = math.ceil(math.log2(max(2, features + 1))) + math.ceil(math.log2(max(2, regressors)))
+    return min(MOST_BITS, max(LEAST_BITS, enough))
+
+
+def table_bytes(method: str, words: Sequence[str]) -> int | None:
+    """Return the bytes of the table of weights that a command line has, with their sums; None if it has none."""
+    if method == "softmax_tree" or "-b" not in words:
+        return None
+    in_tree = method in ("log_multi", "random_tree") and "--layout" not in words
+    slot = {
+        "oaa": scorers.SLOT_BYTES,
+        "mach": scorers.SLOT_BYTES,
+        "multilabel_oaa": scorers.SLOT_BYTES,
+        "cpt": adagrad.SLOT_BYTES,
+        "hsm": adagrad.SLOT_BYTES,
+        "plt": adagrad.SLOT_BYTES,
+    }.get(method.partition("_")[0] if method.startswith("cpt") else method, update_rule.SLOT_BYTES)
+    return (tree_routers.SLOT_BYTES if in_tree else slot) << int(value_of(words, "-b", ""))
 
 
 def cut(words: list[str], most: dict[str, int]) -> list[str]:
@@ -90,43 +202,37 @@ def as_typed(words: list[str]) -> str:
 
 def measured(summary: str, name: str) -> float:
     """Return a measure, in the unit of the papers, from the summary of a run."""
-    title, factor = MEASURES[name]
-    values = re.findall(rf"^{re.escape(title)} = (.+)", summary, re.MULTILINE)
-    if not values or "n.a." in values[-1]:
-        raise BenchError(f"the summary has no `{title}`")
-    place = RANKS.index(int(name[-1])) if name in OF_LISTS else 0
-    return float(values[-1].replace(",", " ").split()[place]) * factor
+    title, _, pattern, factor = MEASURES[name]
+    of_lists = pattern.endswith("1, 3, 5")
+    if of_lists:
+        pattern = rf"^{pattern} = " + r".*?[, ]*".join([NUMBER] * (1 + RANKS.index(int(name[-1]))))
+    found = re.findall(pattern, summary, re.MULTILINE)
+    if not found:
+        raise BenchError(f"the summary has no figure for {name!r} ({title})")
+    return float(found[-1][-1] if isinstance(found[-1], tuple) else found[-1]) * factor
 
 
 # -- the papers' figures ---------------------------------------------------------------------------------------------
 
-MAKERS = (["begin"], ["row"], ["tuned"], ["tunable"])  # first words of these lines
-
-
-def lines(script: str) -> list[list[str]]:
-    """Return the lines of a script in scripts/paper that begin it or make a row, as words; `$name` stays."""
-    text = (ROOT / "scripts" / "paper" / f"{script}.sh").read_text(encoding="utf-8").replace("\\\n", " ")
-    return [shlex.split(line) for line in text.splitlines() if line.split()[:1] in MAKERS]
-
 
 @cache
-def paper(script: str) -> tuple[str, dict[tuple[str, str], float]]:
-    """Return the title of a script in scripts/paper, and (method, measure) -> smallest figure over all settings."""
-    begin, *rows = lines(script)
+def paper(script: str) -> dict[tuple[str, str], float]:
+    """Return (method, measure) -> smallest figure of a paper over all settings of a script."""
     values: dict[tuple[str, str], float] = {}
-    for _, method, _, published, *_ in rows:
-        for measure, value in figures(published).items():
-            if value is not None:
-                values[method, measure] = min(value, values.get((method, measure), value))
-    return begin[2].split(",")[0], values
+    for row in rows(script):
+        if row.kind not in ("published", "absent"):
+            for measure, value in figures(row.figures).items():
+                if value is not None:
+                    values[row.method, measure] = min(value, values.get((row.method, measure), value))
+    return values
 
 
 def titles(name: str) -> str:
     """Return the names of the papers' sets that a set stands in for, separated by commas."""
-    return ", ".join(paper(script)[0] for script in SETS[name].papers)
+    return ", ".join(EXPERIMENTS[script].title for script in SETS[name].papers)
 
 
 def best(name: str, method: str, measure: str) -> list[float]:
     """Return the best figure of a method on each set of the papers that a set stands in for, if there is one."""
-    figures = [paper(script)[1].get((method, measure)) for script in SETS[name].papers]
+    figures = [paper(script).get((method, measure)) for script in SETS[name].papers]
     return [value for value in figures if value is not None]

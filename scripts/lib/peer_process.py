@@ -52,6 +52,35 @@ def fasttext(words: list[str]) -> int:
     return 0
 
 
+def linear(words: list[str]) -> int:
+    """Train or test logistic regression of scikit-learn with an L2 penalty, one-vs-rest or multinomial.
+
+    The words are train or test, LIBSVM file, model file, `rest` or `multinomial`, and C=10.
+    """
+    import pickle
+
+    from sklearn.datasets import load_svmlight_file
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
+
+    task, file, path, *options = words
+    if task == "train":
+        rows, labels = load_svmlight_file(file)
+        single = LogisticRegression(C=float(options[1].partition("=")[2]), max_iter=1000)
+        model = (OneVsRestClassifier(single) if options[0] == "rest" else single).fit(rows, labels)
+        with open(path, "wb") as out:
+            pickle.dump((model, rows.shape[1]), out)
+        return 0
+    with open(path, "rb") as stored:
+        model, columns = pickle.load(stored)
+    rows, labels = load_svmlight_file(file, n_features=columns)
+    start = time.perf_counter()
+    predictions = model.predict(rows)
+    seconds = time.perf_counter() - start
+    print(json.dumps({"seconds": seconds, "error": float((predictions != labels).mean())}), file=sys.stderr)
+    return 0
+
+
 def tfidf(words: list[str]) -> int:
     """Train TfidfVectorizer and LinearSVC of scikit-learn on a CSV file with labels and texts, and test on another."""
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -69,4 +98,4 @@ def tfidf(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit({"napkin": napkin, "fasttext": fasttext, "tfidf": tfidf}[sys.argv[1]](sys.argv[2:]))
+    sys.exit({"napkin": napkin, "fasttext": fasttext, "linear": linear, "tfidf": tfidf}[sys.argv[1]](sys.argv[2:]))

@@ -13,10 +13,10 @@ from scripts.lib.data_sets import BITS, EXTRA
 from scripts.lib.processes import TOOLS, Run, machine, measure
 from scripts.lib.results import test_error
 
-XCLASS, VW, NAPKIN, FASTTEXT = "xclass", "VW", "napkinXC", "fastText"
-PACKAGES = {VW: "vowpalwabbit", NAPKIN: "napkinxc", FASTTEXT: "fasttext"}
-CHILDREN = {NAPKIN: "napkin", FASTTEXT: "fasttext"}  # first argument of peer_process.py
-ENDINGS = {NAPKIN: "svm", FASTTEXT: "words"}  # of the files that these read
+XCLASS, VW, NAPKIN, FASTTEXT, SKLEARN = "xclass", "VW", "napkinXC", "fastText", "scikit-learn"
+PACKAGES = {VW: "vowpalwabbit", NAPKIN: "napkinxc", FASTTEXT: "fasttext", SKLEARN: "sklearn"}
+CHILDREN = {NAPKIN: "napkin", FASTTEXT: "fasttext", SKLEARN: "linear"}  # first argument of peer_process.py
+ENDINGS = {NAPKIN: "svm", FASTTEXT: "words", SKLEARN: "svm"}  # of the files that these read
 METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K number of classes, {B} bits
     "xclass": (XCLASS, "--multiclass K"),
     "xclass, 3 passes": (XCLASS, "--multiclass K --passes 3 --holdout_off"),
@@ -101,7 +101,7 @@ def convert(tool: str, folder: Path, parts: Iterable[str]) -> None:
         source, target = folder / f"{part}.vw", folder / f"{part}.{ENDINGS[tool]}"
         if target.exists() and not vocabulary:
             return
-        if tool == NAPKIN:
+        if ENDINGS[tool] == "svm":
             to_libsvm(source, target, vocabulary, not vocabulary)
         else:
             to_fasttext(source, target)
@@ -111,7 +111,7 @@ def command(tool: str, task: str, part: str, words: list[str]) -> list[str]:
     """Return the command by which a tool trains ("train") with options or tests ("test") on a part of a folder."""
     if tool in CHILDREN:
         child = [sys.executable, str(Path(__file__).with_name("peer_process.py")), CHILDREN[tool]]
-        return [*child, task, f"{part}.{ENDINGS[tool]}", f"{ENDINGS[tool]}.model", *words]
+        return [*child, task, f"{part}.{ENDINGS[tool]}", f"{CHILDREN[tool]}.model", *words]
     options = [*words, "-f", "m.model"] if task == "train" else ["-t", "-i", "m.model", "-p", "p"]
     return [*TOOLS["xclass" if tool == XCLASS else "vw"], "-d", f"{part}.vw", *options]
 

@@ -59,6 +59,26 @@ def test_error(data: Path, predictions: Path) -> float:
     return wrong / n
 
 
+def binomial_interval(share: float, n: float) -> float:
+    """Return half of the interval at 95 % of a share of n examples, by the normal approximation."""
+    return 1.96 * math.sqrt(share * (1 - share) / n)
+
+
+def hoeffding_interval(n: float) -> float:
+    """Return half of the interval at 95 % of a mean of n numbers between 0 and 1."""
+    return math.sqrt(math.log(2 / 0.05) / (2 * n))
+
+
+def chi_squared_test(share: float, n: float, other: float, m: float) -> float:
+    """Return p of the N - 1 chi-squared test that shares of n and of m examples have the same expectation."""
+    both = (share * n + other * m) / (n + m)
+    variance = both * (1 - both) * (1 / n + 1 / m)
+    if not variance:
+        return 1.0
+    statistic = (n + m - 1) / (n + m) * (share - other) ** 2 / variance
+    return math.erfc(math.sqrt(statistic / 2))
+
+
 def geometric_mean(values: list[float]) -> float:
     """Return the geometric mean, or NaN if there are no values."""
     return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan

@@ -25,7 +25,7 @@ from pathlib import Path
 from scripts.lib.command_line import names, run, work_folder
 from scripts.lib.data_sets import classes_in
 from scripts.lib.processes import TOOLS, measure
-from scripts.lib.results import number, table
+from scripts.lib.results import hoeffding_interval, number, table
 
 TREES = {"random tree": "--cpt_tree random", "balanced tree": "--cpt_tree balanced", "general tree": ""}
 
@@ -78,7 +78,7 @@ def main() -> None:
             losses[name] = number(measure([*TOOLS["xclass"], *test], work).stderr, "^average squared loss =")
     train, test = (pairs((folder / f"{part}.vw").open(encoding="utf-8"), given.ignore) for part in ("train", "test"))
     losses["table"], losses["best possible"] = table_loss(train, test), best_possible(test)
-    interval = math.sqrt(math.log(2 / 0.05) / (2 * len(test)))
+    interval = hoeffding_interval(len(test))
     rows = [[name, f"{loss:.4f} ± {interval:.4f}", f"{equivalent(loss):.2f}"] for name, loss in losses.items()]
     print(table(["method", "squared loss", "equivalent"], rows))
 

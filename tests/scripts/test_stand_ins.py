@@ -88,7 +88,7 @@ def test_small_option_takes_the_first_examples(data, tmp_path):
     assert len((small / "isolet1" / "train.vw").read_text().splitlines()) == stand_ins.FIRST
     assert len((small / "books" / "train.vw").read_text().splitlines()) == 91  # one article and its end
     commands = {record["method"]: record["command"] for record in json.loads((small / "stand_ins.json").read_text())}
-    assert "-b 18" in commands["random_tree"] and "-b" not in commands["softmax_tree"]
+    assert "-b 22" in commands["random_tree"] and "-b" not in commands["softmax_tree"]
 
 
 def test_commands_are_printed_and_nothing_done(data, tmp_path):
