@@ -116,17 +116,17 @@ def test_sums_are_added_since_the_base_and_ranges_united():
     assert tables[0].range.tolist() == [-5, 3]
 
 
-def test_regularisation_is_applied_where_it_differs():
+def test_regularisation_is_applied_before_weights_are_averaged():
     options = gd.Options(bits=4, learning_rate=0.5, loss_function="squared", label_range="seen", initial_t=0.0, l2=0.1)
     rule = gd.make_rule(options, reduction=False, exact=False)
     target, base, one, two = (gd.new_table(rule, 4, 1, 1) for _ in range(4))
     for table, contraction in ((one, 0.5), (two, 0.25)):
         weight_table.columns(table)["w"][3] = 8.0
         weight_table.columns(table)["g"][3] = 1.0
-        table.shrunk[1] = contraction
+        table.shrunk[0, 1] = contraction
     target, _ = merging.merge_tables(target, [one, two], base, True, [1.0, 1.0], [None] * 2)
     assert weight_table.columns(target)["w"][3] == (8 * 0.5 + 8 * 0.25) / 2
-    assert target.shrunk.tolist() == [0.0, 1.0]
+    assert target.shrunk.tolist() == [[0.0, 1.0]]
 
 
 def test_means_of_extreme_masses_stay_in_the_range_of_the_values():

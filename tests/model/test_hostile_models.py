@@ -203,7 +203,7 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("scalar", make("weights.sums", lambda a: a.sum()), "weights.sums"),
     ("scalar", lambda arrays, facts: arrays.update({"more": np.zeros(3)}), "'more'"),
     ("scalar", with_fact("more", 1), "'more'"),
-    ("scalar l1", make("weights.shrunk", lambda a: a[:1]), "weights.shrunk"),
+    ("scalar l1", make("weights.shrunk", lambda a: a[0]), "weights.shrunk"),
     ("oaa", put("order", 0, K), "order"),
     ("oaa sampled", put("order", 0, -1), "order"),
     ("oaa sampled", make("order", lambda a: np.zeros_like(a)), "order"),

@@ -49,6 +49,7 @@ from .weight_table import odd_width as odd_width
 from .weight_table import restore_table as restore_table
 from .weight_table import table_arrays as table_arrays
 from .weight_table import vw_width as vw_width
+from .weight_table import weights_of as weights_of
 
 TINY_X2 = finite.SMALLEST_SQUARE
 TINY_X = np.float32(1.084202e-19)  # square root of TINY_X2
@@ -89,7 +90,8 @@ def _shrunk_score(
     table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32
 ) -> np.float32:
     """Return the score of a subproblem under --l1 and --l2."""
-    gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
+    own = weight_table.shrunk_of(table, sub)
+    gravity, contraction = np.float32(table.shrunk[own, 0]), np.float32(table.shrunk[own, 1])
     s = initial
     for f in range(count):
         s += weight_table.truncated(table.flat[((place[f] + sub) & table.mask) * table.stride], gravity) * x[f]
@@ -97,20 +99,21 @@ def _shrunk_score(
 
 
 @bare
-def _regularise(table: Table, rule: Rule, p: np.float32, y: np.float32, u: np.float32) -> np.float32:
+def _regularise(table: Table, rule: Rule, sub: np.uint64, p: np.float32, y: np.float32, u: np.float32) -> np.float32:
     """Update gravity and contraction for a step u; return u divided by the contraction, for weights as they are stored.
 
     `learn` says what gravity and contraction are.
     """
     if abs(u) > np.float32(1e-8):
+        own = weight_table.shrunk_of(table, sub)
         d = np.float64(loss.slope(rule.loss, rule.tau, p, y, table.range[0], table.range[1]))
         if abs(d) > 1e-8:
             e = -np.float64(u) / d
-            table.shrunk[1] *= 1.0 - rule.l2 * e
-            u /= np.float32(table.shrunk[1])
-            table.shrunk[0] += e * rule.l1
+            table.shrunk[own, 1] *= 1.0 - rule.l2 * e
+            u /= np.float32(table.shrunk[own, 1])
+            table.shrunk[own, 0] += e * rule.l1
         else:
-            u /= np.float32(table.shrunk[1])
+            u /= np.float32(table.shrunk[own, 1])
     return u
 
 
@@ -182,9 +185,9 @@ def learn(
     There are two passes over the features, in order. The first updates G and N, rescales weights and computes the
     rates; the second updates the weights. A slot that two features share is processed twice.
 
-    With --l1 and --l2, every step of size e = -u / (dL/dp) in any subproblem multiplies all weights of the table by 1 -
-    l2 e and moves them by l1 e towards 0. The table stores only the product of these factors (contraction) and the sum
-    of these amounts (gravity), which are applied whenever a weight is read.
+    With --l1 and --l2, every step of size e = -u / (dL/dp) multiplies all weights of the subproblem by 1 - l2 e and
+    moves them by l1 e towards 0; with --vw_exact all weights of the table, as in VW. The table stores only the product
+    of these factors (contraction) and the sum of these amounts (gravity), which are applied whenever a weight is read.
 
     A step that would lead to a number that is not finite is skipped, and the example is marked in `table.guard`.
     `clock` is the weight of the labelled examples up to and including this one.
@@ -199,8 +202,10 @@ def learn(
         outcome = _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s)
     if outcome < 0 and rule.checked:
         finite.mark_step_skipped(table.guard)
-    if outcome > 0 and rule.regularized and (table.shrunk[1] < 1e-9 or table.shrunk[0] > 1e3):
-        weight_table.apply_shrunk(table)
+    if outcome > 0 and rule.regularized:
+        own = weight_table.shrunk_of(table, sub)
+        if table.shrunk[own, 1] < 1e-9 or table.shrunk[own, 0] > 1e3:
+            weight_table.apply_shrunk(table, sub)
 
 
 @bare
@@ -275,7 +280,7 @@ def _step(
     else:
         u = loss.plain_step(rule.loss, rule.tau, p, y, s)
     if rule.regularized:
-        u = _regularise(table, rule, p, y, u)
+        u = _regularise(table, rule, sub, p, y, u)
     if u == ZERO:
         return 0
     if u != u or (rule.checked and not math.isfinite(u)):
@@ -301,11 +306,13 @@ def _try_step(
         for k in range(3):
             saved[f, k] = flat[at + np.uint64(k) * field]
     norm, total = table.sums[sub, 0], table.sums[sub, 1]
-    gravity, contraction = (table.shrunk[0], table.shrunk[1]) if rule.regularized else (0.0, 1.0)
+    own = weight_table.shrunk_of(table, sub)
+    gravity, contraction = (table.shrunk[own, 0], table.shrunk[own, 1]) if rule.regularized else (0.0, 1.0)
     outcome = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
     all_finite = outcome >= 0 and finite.is_finite_sum(table.sums[sub, 0]) and finite.is_finite_sum(table.sums[sub, 1])
     if rule.regularized:
-        all_finite = all_finite and finite.is_finite_sum(table.shrunk[0]) and abs(table.shrunk[1]) <= MOST_CONTRACTION
+        all_finite = all_finite and finite.is_finite_sum(table.shrunk[own, 0])
+        all_finite = all_finite and abs(table.shrunk[own, 1]) <= MOST_CONTRACTION
     for f in range(count):
         at = ((place[f] + sub) & table.mask) * table.stride
         for k in range(3):
@@ -318,7 +325,7 @@ def _try_step(
             flat[at + np.uint64(k) * field] = saved[f, k]
     table.sums[sub, 0], table.sums[sub, 1] = norm, total
     if rule.regularized:
-        table.shrunk[0], table.shrunk[1] = gravity, contraction
+        table.shrunk[own, 0], table.shrunk[own, 1] = gravity, contraction
     return -1
 
 

@@ -227,7 +227,7 @@ def merge_tables(
         numbers. Without G of a slot this concerns tables with planes, whose rows hold all subproblems
     """
     if len(base.shrunk):
-        if not all(np.array_equal(table.shrunk, models[0].shrunk) for table in models):
+        if columns is not None or not all(np.array_equal(table.shrunk, models[0].shrunk) for table in models):
             models = [
                 table if own is None else _table_of(table, base, own)
                 for table, own in zip(models, changes, strict=True)

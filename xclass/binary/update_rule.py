@@ -102,8 +102,8 @@ class Options(OptionGroup):
         "use importance-aware steps, which do not overshoot however large the importance weight is", stored=True
     )
     l1: float = option(
-        "strength of L1 regularisation: how much every update takes from all weights; with --softmax_tree its "
-        "coefficient in the objective [alpha]",
+        "strength of L1 regularisation: each update of a class or a node moves all its weights towards 0 by this times "
+        "the step; with --softmax_tree its coefficient in the objective [alpha]",
         maximum=MAX_OPTION,
         default=0.0,
         default_text="0; 0.15 with --softmax_tree",
@@ -114,8 +114,9 @@ class Options(OptionGroup):
         search=_penalties,
     )
     l2: float = option(
-        "strength of L2 regularisation: the fraction by which every update shrinks all weights; with --softmax_tree "
-        "--depth 0 its coefficient in the objective, of half the sum of the squared weights",
+        "strength of L2 regularisation: each update of a class or a node shrinks all its weights by this fraction "
+        "times the step, and with --vw_exact those of all classes; with --softmax_tree --depth 0 its coefficient in "
+        "the objective, of half the sum of the squared weights",
         maximum=MAX_OPTION,
         default=0.0,
         minimum=0,
@@ -222,6 +223,19 @@ class Options(OptionGroup):
             for loss_function, names in (("logistic", True), (None, LOGISTIC_BY_DEFAULT))
         ),
         no_effect("constant", "--noconstant leaves the constant out", noconstant=True),
+        refused(
+            "l1 l2",
+            "is the penalty of each regressor, but regressors of --ect share weights; give --layout vw, too",
+            reduction="ect",
+            layout="odd",
+        ),
+        refused(
+            "l1 l2",
+            "is the penalty of each regressor, but regressors of --recall_tree share weights; leave it out, or give "
+            "--vw_exact for VW's penalty on all weights",
+            reduction="recall_tree",
+            vw_exact=None,
+        ),
         conflict(
             "--layout tagged belongs to --cpt, --multiclass, --multilabel and --plt; give odd or vw",
             layout="tagged",

@@ -8,7 +8,9 @@ Layout    A feature with hash h has its slot for subproblem j at `(h * width + j
           times an odd number, so that they begin at 2**b / 4 different slots, whatever the number of subproblems, and
           four neighbouring subproblems share a cache line.
 Slot      Four float32, 16 bytes:   | w | G | N | rate |
-          With --l1 and --l2 the effective weight is `truncated(w, gravity) * contraction`, see `gd.learn`.
+          With --l1 and --l2 the effective weight is `truncated(w, gravity) * contraction`, see `gd.learn`, where each
+          subproblem has a gravity and a contraction of its own. Every slot must then belong to one subproblem, its
+          number mod `width`. With --vw_exact all subproblems share both.
           A table with planes contains first all w, then all G, all N and all rates, for reductions that process
           neighbouring subproblems in order. Its `stride` is 1 and its `field` the number of slots, instead of 4 and 1.
 """
@@ -20,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import Bools, Float32s, Float64s, UInt32s
+from ..array_types import AnyArray, Bools, Float32s, Float64s, UInt32s
 from ..kernels.constants import ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
@@ -42,7 +44,8 @@ class Table(NamedTuple):
     width: np.uint64  # slots of a feature
     sums: Float64s  # float64[subs, 2]: S, sum of importance * x**2 / N**2, and T, sum of importance
     range: Float32s  # float32[2]: limits of predictions: the labels seen or known, +-50 with logistic loss
-    shrunk: Float64s  # float64[2]: gravity and contraction; float64[0] without --l1 and --l2
+    # float64[subs, 2], or float64[1, 2] with --vw_exact: gravity and contraction; float64[0, 2] without --l1 and --l2
+    shrunk: Float64s
     guard: finite.StepGuard  # facts about the current batch, see `finite.guarded`
 
 
@@ -102,7 +105,7 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
         width=np.uint64(width),
         sums=sums,
         range=first_range(rule),
-        shrunk=np.array([0.0, 1.0] if rule.regularized else []),
+        shrunk=np.tile([0.0, 1.0], ((subs if rule.checked else 1) if rule.regularized else 0, 1)),
         guard=finite.idle_guard(),
     )
 
@@ -170,12 +173,12 @@ def _restore_shrunk(name: str, table: Table, arrays: Mapping[str, Stored]) -> No
     """
     if name not in arrays:
         return
-    state = np.array([0.0, 1.0])
-    stored_arrays.fill(name, arrays, state)
     if len(table.shrunk):
-        table.shrunk[:] = state
-    else:
-        apply_regularisation(table._replace(shrunk=state))
+        stored_arrays.fill(name, arrays, table.shrunk)
+        return
+    state = np.empty((1 if len(arrays[name]) == 1 else len(table.sums), 2))
+    stored_arrays.fill(name, arrays, state)
+    apply_regularisation(table._replace(shrunk=state))
 
 
 def arrays_for_prediction(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
@@ -187,21 +190,34 @@ def arrays_for_prediction(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
 
 def apply_regularisation(table: Table) -> None:
     """Apply the state of --l1 and --l2 to the weights, and reset it."""
-    if _is_shrunk(table):
-        apply_shrunk(table)
+    if is_shrunk(table):
+        columns(table)["w"][:] = effective_weights(table)
+        table.shrunk[:] = 0, 1
 
 
 def effective_weights(table: Table) -> Float32s:
     """Return the weights with --l1 and --l2 applied, as float32[slots], without changing the table."""
     w = columns(table)["w"]
-    if not _is_shrunk(table):
+    if is_shrunk(table):
+        w = w.copy()
+        step = int(table.width) if len(table.shrunk) > 1 else 1
+        for sub in range(len(table.shrunk)):
+            w[sub::step] = weights_of(table, sub, w[sub::step])
+    return w
+
+
+def weights_of(table: Table, sub: int, w: AnyArray) -> AnyArray:
+    """Return weights (floats[n]) of a subproblem with --l1 and --l2 applied, in their type."""
+    if not len(table.shrunk):
         return w
-    gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
-    return np.sign(w) * np.maximum(np.abs(w) - gravity, ZERO) * contraction
+    gravity, contraction = table.shrunk[shrunk_of(table, np.uint64(sub))].astype(w.dtype)
+    kept: AnyArray = np.where(gravity < np.abs(w), np.sign(w) * (np.abs(w) - gravity), ZERO) * contraction
+    return kept
 
 
-def _is_shrunk(table: Table) -> bool:
-    return len(table.shrunk) > 0 and (table.shrunk[0] != 0 or table.shrunk[1] != 1)
+def is_shrunk(table: Table) -> bool:
+    """Return whether --l1 and --l2 have an effect that is not yet applied to the weights."""
+    return bool((table.shrunk != [0, 1]).any())
 
 
 # -- kernels
@@ -231,11 +247,19 @@ def find(table: Table, feature: UInt32s, rows: np.uint64, found: Bools) -> None:
 
 
 @bare
-def apply_shrunk(table: Table) -> None:
-    """Replace the weights of a table by their effective values, and reset gravity and contraction."""
-    gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
-    for i in range(np.int64(table.mask) + 1):
+def shrunk_of(table: Table, sub: np.uint64) -> np.int64:
+    """Return the row of `Table.shrunk` that has gravity and contraction of a subproblem."""
+    return min(np.int64(sub), np.int64(len(table.shrunk) - 1))
+
+
+@bare
+def apply_shrunk(table: Table, sub: np.uint64) -> None:
+    """Replace the weights that share the gravity and contraction of a subproblem by their effective values."""
+    own = shrunk_of(table, sub)
+    gravity, contraction = np.float32(table.shrunk[own, 0]), np.float32(table.shrunk[own, 1])
+    first, step = (np.int64(sub), np.int64(table.width)) if len(table.shrunk) > 1 else (0, 1)
+    for i in range(first, np.int64(table.mask) + 1, step):
         at = i * np.int64(table.stride)
         table.flat[at] = truncated(table.flat[at], gravity) * contraction
-    table.shrunk[0] = 0.0
-    table.shrunk[1] = 1.0
+    table.shrunk[own, 0] = 0.0
+    table.shrunk[own, 1] = 1.0

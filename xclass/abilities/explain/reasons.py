@@ -69,10 +69,7 @@ def of_table(table: gd.Table, place: UInt64s, x: Float32s, sub: int) -> Float64s
     """Return the shares in the score of subproblem `sub` of `gd`, float64[s]."""
     slot = (place + np.uint64(sub)) & table.mask
     w = table.flat[(slot * np.uint64(table.stride)).astype(np.int64)].astype(np.float64)
-    if len(table.shrunk):  # --l1 and --l2
-        gravity, contraction = table.shrunk
-        w = np.sign(w) * np.maximum(np.abs(w) - gravity, 0.0) * contraction
-    products: Float64s = w * x
+    products: Float64s = gd.weights_of(table, sub, w) * x
     return products
 
 

@@ -300,8 +300,8 @@ def learn_batch(
 ) -> None:  # fmt: skip
     """Score and train the classes [begin, end) on every example of a batch, in order.
 
-    Under rules by which updating one class changes all (--l1, --l2), all classes have to be one block, which is scored
-    before any of its classes learns, or, as in VW's --multilabel_oaa, each one of its own.
+    Under rules by which updating one class changes all (--l1 and --l2 with --vw_exact), all classes have to be one
+    block, which is scored before any of its classes learns, or, as in VW's --multilabel_oaa, each one of its own.
 
     `rows` is the number of rows of the table, and `link` says whether predictions pass through the logistic link.
     """

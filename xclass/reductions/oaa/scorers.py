@@ -31,7 +31,8 @@ class ClassScorers(Learner):
     link: bool = False  # whether predictions pass through the logistic link
     sampled: int = 0  # number of negative classes that learn from an example, 0 for all
     clips: bool = True  # whether the scores of all classes are clipped to the range of labels
-    one_by_one: bool = False  # whether, under --l1 and --l2, a class is scored after those before it have learned
+    # whether, under --l1 and --l2 with --vw_exact, a class is scored after those before it have learned
+    one_by_one: bool = False
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.classes or 0
@@ -54,7 +55,8 @@ class ClassScorers(Learner):
         self.table = gd.new_table(self.rule, bits, self.classes, width, True, spec.wanted.weights_only)
         self.tables = [self.table]
         # one thread if updates change the label range or the regularisation that all classes share
-        indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
+        self.shares_penalty = self.rule.regularized and spec.vw_exact
+        indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.shares_penalty
         shares = 1 if indivisible else processors.count()
         # for each thread the first and the end of its classes
         self.shares = split_range(self.classes, max(1, min(shares, self.classes // LEAST_CLASSES)))
@@ -112,7 +114,7 @@ class ClassScorers(Learner):
         def run_share(t: int) -> None:
             table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
             together = 1 if self.one_by_one else self.classes
-            block = together if self.rule.regularized else class_rows.BLOCK
+            block = together if self.shares_penalty else class_rows.BLOCK
             scratch = class_rows.new_scratch(most_features, int(self.rows), block, self.classes)
             self._learn_kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
 

@@ -173,10 +173,7 @@ class WeightInspector(Inspector):
         values, texts = [values[j] for j in permutation], [texts[j] for j in permutation]
         tests_as_vw = run.vw_exact and run.testonly  # then VW sorts by regularised weights and shows no G
         w, g = columns["w"][slots], columns["g"][slots]
-        shown_weights = w
-        if len(table.shrunk):
-            gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
-            shown_weights = np.sign(w) * np.maximum(np.abs(w) - gravity, ZERO) * contraction
+        shown_weights = gd.weights_of(table, lookup.sub, w)
         if run.vw_exact:  # VW shows 0 for a NaN, as for a weight that --l1 has set to 0
             shown_weights = np.where(np.isnan(shown_weights), ZERO, shown_weights)
         with np.errstate(all="ignore"):
@@ -197,7 +194,9 @@ class WeightInspector(Inspector):
     def _header(self, counters: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
         table = self._tables[0]
         low, high = table.range
-        shrunk = table.shrunk if len(table.shrunk) else (0.0, 1.0)
+        if len(table.shrunk) > 1:  # the lines have a single state of --l1 and --l2, and each subproblem has its own
+            gd.apply_regularisation(table)
+        shrunk = table.shrunk[0] if len(table.shrunk) else (0.0, 1.0)
         sums = {"min_label": low, "max_label": high, "total_weight": table.sums[0, 1]}
         learned = text_header.Learned(low, high, table.sums[0, 0], shrunk[0], shrunk[1])
         return text_header.lines(self._config, stored, {**counters, **sums}, learned, self._view.lines())
