@@ -128,7 +128,7 @@ def test_version_needs_nothing_else(capsys):
         (
             MemoryError(),
             1,
-            "xclass: not enough memory; try a smaller -b, or --learn_names if labels are large numbers\n",
+            "xclass: not enough memory; try a smaller -b, or --learn_names for large numbers\n",
         ),
         (KeyboardInterrupt(), 130, ""),
     ],

@@ -258,5 +258,5 @@ def test_a_class_0_is_told_where_classes_begin():
     result = run("--multiclass", "-b", 12, stdin="1 | a\n0 | b\n")
     assert result.status == 1
     assert (
-        "stdin:2:1: label 0 is outside 1..2147483648 (--multiclass); classes are counted from 1; add 1 " in result.err
+        "stdin:2:1: label 0 is outside 1..2147483648 (--multiclass); classes are counted from 1; add " in result.err
     )

@@ -154,8 +154,8 @@ class LabelConverter:
             names = column_names(y) if named else []
             if named and not names and self._names.growing:
                 raise DataError(
-                    "y is a matrix of 0 and 1 whose columns have no names, and the labels learned are names; give lists "
-                    "of names, or a DataFrame whose columns are the names"
+                    "y is a matrix of 0 and 1 whose columns have no names, and the labels learned are names; give "
+                    "lists of names, or a DataFrame whose columns are the names"
                 )
             highest = len(self._names.names) if named else self._range.highest
             if not names and not numbers and highest is not None and width > highest + 1 - lowest:

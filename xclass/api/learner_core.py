@@ -187,7 +187,8 @@ class LearnerCore:
         """Return a learner that has learned the same and takes any number or name as a class; this one is closed.
 
         Its classes are names, those of the classes up to the `highest` being their numbers, and a program gets them
-        back as it has `given` them, see `Schema.classes`. None if that is not possible: the number of classes is given, some examples are not learned yet, or there would be too many names.
+        back as it has `given` them, see `Schema.classes`. None if that is not possible: the number of classes is given,
+        some examples are not learned yet, or there would be too many names.
         """
         if highest is None and configuration.grows(self.config.reduction):
             highest = self.reduction.highest_seen

@@ -164,7 +164,7 @@ def status(argv: Sequence[str]) -> int:
         return _report(1, f"{place}{error.strerror or error}")
     except MemoryError as error:
         cause = f" ({error})" if str(error) else ""
-        return _report(1, f"not enough memory{cause}; try a smaller -b, or --learn_names if labels are large numbers")
+        return _report(1, f"not enough memory{cause}; try a smaller -b, or --learn_names for large numbers")
     except Exception as error:
         if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
             return _report(

@@ -171,7 +171,7 @@ class _Connection(HttpToolsProtocol):
         super().connection_lost(error)
         self._door.lost(self)
 
-    def eof_received(self) -> bool:
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio takes a bool
         """Return whether to keep the connection, on which a client that sends no more may read the last answers."""
         self._ended = True
         if not self.waits:
