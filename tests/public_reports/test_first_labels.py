@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import json
+import pickle
 import random
 import warnings
 from pathlib import Path
@@ -167,6 +169,44 @@ def test_columns_of_labels_hold_1_and_0_alone(tmp_path):
     ):
         done = xclass("a.jsonl", *words, *BITS, cwd=tmp_path)
         assert done.status != 0 and "label_columns" in done.err, message
+
+
+BITS_OF_LABELS = [("hot cup", 1, 0), ("cold glass", 0, 1), ("red", 0, 0)]
+SEPARATED = [("hot cup", "tea;hot"), ("cold glass", "rum;cold")]
+
+
+@pytest.mark.parametrize(
+    ("ending", "rows", "names", "option", "value"),
+    [
+        (ending, rows, names, option, value)
+        for ending in ("csv", "jsonl")
+        for rows, names, option, value in (
+            (BITS_OF_LABELS, ("text", "a", "b"), "label_columns", "a,b"),
+            (SEPARATED, ("message", "label"), "label_separator", ";"),
+            (SEPARATED, ("text", "label"), "label_separator", ";"),
+        )
+    ],
+)
+def test_a_model_keeps_how_labels_are_written(tmp_path, ending, rows, names, option, value):
+    def write(name, names, rows):
+        objects = [dict(zip(names, row, strict=False)) for row in rows]
+        lines = [",".join(names), *(",".join(map(str, row[: len(names)])) for row in rows)]
+        (tmp_path / name).write_text("\n".join(lines if ending == "csv" else map(json.dumps, objects)) + "\n")
+        return name
+
+    table = write(f"a.{ending}", names, rows * 9)
+    bare = write(f"b.{ending}", names[:1], rows)
+    learn(table, f"--{option}", value, *BITS, "-f", "m", cwd=tmp_path)
+    for given in ((), (f"--{option}", value)):
+        done = learn(table, "-t", "-i", "m", *given, cwd=tmp_path)
+        assert "precision at 1" in done.err and "average loss = 0.000000" in done.err and "warning" not in done.err
+    done = learn(bare, "-t", "-i", "m", "-p", "stdout", cwd=tmp_path)
+    assert len(done.lines) == len(rows) and "warning" not in done.err and "average loss = n.a." in done.err
+    with library.load(tmp_path / "m") as model:
+        assert model.evaluate(tmp_path / table)["average_loss"] == 0
+        copy = pickle.loads(pickle.dumps(model))
+    with copy:
+        assert copy.evaluate(tmp_path / table)["average_loss"] == 0
 
 
 @pytest.mark.parametrize("first", ["kettle,0,0", "tea,1,0", "tea,1,1"])

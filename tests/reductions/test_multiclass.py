@@ -257,6 +257,4 @@ def test_numbers_that_begin_like_classes_are_not_taken_for_them(tmp_path):
 def test_a_class_0_is_told_where_classes_begin():
     result = run("--multiclass", "-b", 12, stdin="1 | a\n0 | b\n")
     assert result.status == 1
-    assert (
-        "stdin:2:1: label 0 is outside 1..2147483648 (--multiclass); classes are counted from 1; add " in result.err
-    )
+    assert "stdin:2:1: label 0 is outside 1..2147483648 (--multiclass); classes are counted from 1; add " in result.err

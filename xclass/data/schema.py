@@ -34,7 +34,7 @@ import numpy as np
 from ..errors import DataError, ModelError
 from ..options.words import NUMERAL
 from ..system import bounded_json
-from ..system.bounded_json import OneOf, OrNull, Record, Text, Whole
+from ..system.bounded_json import List, OneOf, OrNull, Record, Text, Whole
 from ..system.printable import short_repr
 from . import array_input, cells
 from .feature_names import encoded
@@ -53,6 +53,8 @@ SHAPE = Record(
     {
         "names": Record(others=Record(others=OneOf((NUMBER, TEXT)))),
         "form": OneOf(FORMS),
+        "labels": List(Text()),
+        "separator": Text(),
         "marks": Record(others=Text()),
         "width": Whole(1, MOST_COLUMNS),
         "classes": OneOf((NUMBER,)),
@@ -84,6 +86,8 @@ class Schema:
     ----------
     columns : name -> kind, in the order of the first table; empty until the learner has learned from a table
     label : name of the column of the label; None if labels were given beside the table
+    labels : names of the columns of 0 and 1, each of which is a label, see --label_columns
+    separator : text between the labels of a list in a cell, see --label_separator
     names : namespace -> name -> kind, NUMBER or TEXT, of features that are given by name
     room : number of names that can still be added
     form : MATRICES or PLAIN if the learner has learned from nothing else, empty before it has learned, or OTHER
@@ -100,7 +104,8 @@ class Schema:
         form: str = "",
     ) -> None:
         self.columns: dict[str, str] = dict(columns)
-        self.label = label
+        self.label, self.separator = label, ""
+        self.labels: list[str] = []
         self.names: Kinds = {}
         self.room, self.form, self.width, self.classes = MOST_NAMES, form, 0, ""
         self.marks: dict[str, str] = {}
@@ -120,6 +125,7 @@ class Schema:
         new = Schema(self.columns.items(), self.label, self.names, self.form)
         new.room *= not fixed
         new.width, new.classes, new.marks = self.width, self.classes, dict(self.marks)
+        new.labels, new.separator = self.labels, self.separator
         return new
 
     def replace(self, other: Schema) -> None:
@@ -130,7 +136,7 @@ class Schema:
     @property
     def is_known(self) -> bool:
         """Return whether there is something to store in a model."""
-        return bool(self.columns or self.names or self.form in FORMS or self.width or self.classes)
+        return bool(self.columns or self.names or self.form in FORMS or self.width or self.classes or self.separator)
 
     @property
     def text_column(self) -> str | None:
@@ -164,7 +170,7 @@ class Schema:
 
     def adopt(
         self, columns: Iterable[tuple[str, str]], label: str | None, place: str,
-        first: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        first: Mapping[str, Sequence[str]] = MappingProxyType({}), labels: Sequence[str] = (), separator: str = "",
     ) -> list[str]:  # fmt: skip
         """Take the columns of the first table, which `place` names in messages; return notes about `first` cells.
 
@@ -172,6 +178,7 @@ class Schema:
         matrices or plain texts from which the learner has learned.
         """
         new = Schema(columns, label, self.names, OTHER)
+        new.labels, new.separator = [*labels], separator
         numbers = all(map(str.isdecimal, new.columns)) and NUMBER in new.columns.values()
         if self.form == PLAIN or (self.form == MATRICES and not numbers):
             cure = "fastText or VW text" if self.form == PLAIN else "LIBSVM or VW text, whose features have numbers"
@@ -235,8 +242,9 @@ class Schema:
         return numbers, sorted(others, key=lambda name: order[name])
 
     def additional(self, names: Iterable[str]) -> list[str]:
-        """Return those of the names that are neither columns of the schema nor that of the label."""
-        return [name for name in names if name not in self.columns and name != self.label]
+        """Return those of the names that are neither columns of the schema nor those of labels."""
+        own = {*self.columns, *self.labels, self.label}
+        return [name for name in names if name not in own]
 
     def difference(self, other: Schema) -> str:
         """Return how another schema differs, as `the column 'store' is text in {0} and number in {1}`, or nothing."""
@@ -253,7 +261,12 @@ class Schema:
         width = {"width": self.width} if self.width else {}
         marks = {"marks": self.marks} if self.marks else {}
         classes = {"classes": self.classes} if self.classes else {}
-        return {"columns": self.columns, "label": self.label, **names, **form, **width, **classes, **marks}
+        labels = {"labels": self.labels} if self.labels else {}
+        separator = {"separator": self.separator} if self.separator else {}
+        return {
+            "columns": self.columns, "label": self.label,
+            **names, **form, **width, **classes, **marks, **labels, **separator,
+        }  # fmt: skip
 
     def to_bytes(self) -> bytes:
         return json.dumps(self.record(), separators=(",", ":")).encode()
@@ -264,6 +277,7 @@ class Schema:
         schema = cls(record["columns"].items(), record["label"], record.get("names"), record.get("form", ""))
         schema.width, schema.classes = record.get("width", 0), record.get("classes", "")
         schema.marks = dict(record.get("marks", {}))
+        schema.labels, schema.separator = record.get("labels", []), record.get("separator", "")
         return schema
 
     @classmethod

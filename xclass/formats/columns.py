@@ -57,10 +57,10 @@ class Columns:
         self.schema = schema
         self.header = names("--header", options.header)
         self.label = options.label_column
-        self.labels = names("--label_columns", options.label_columns)
-        self.separator = (options.label_separator or "").encode()
-        if self.labels and (self.label is not None or self.separator):
-            other = "label_separator" if self.separator else "label_column"
+        self.labels = self._labels = names("--label_columns", options.label_columns)
+        self.separator = (options.label_separator or schema.separator).encode()
+        if self.labels and (self.label is not None or options.label_separator):
+            other = "label_separator" if options.label_separator else "label_column"
             raise UsageError(f"--label_columns: each of them is a label, so --{other} has no effect; leave it out")
         if self.separator.strip(b" ") and (b"\n" in self.separator or self.separator.isalnum()):
             raise UsageError(f"--label_separator {options.label_separator!r}: give punctuation or a blank, such as ';'")
@@ -72,6 +72,20 @@ class Columns:
         for name in (*self._kinds, *self._only, *self.labels):
             if name in self._ignored:
                 raise UsageError(f"--ignore_column {name!r}: another option says how it is read; leave one of them out")
+
+    def find_labels(self, known: Iterable[str]) -> bool:
+        """Take the columns of labels that the model keeps if a table has any and no option names others.
+
+        Return whether columns of labels are known, although the table may lack them.
+        """
+        if not self._labels and self.label is None:
+            self.labels = self.schema.labels if {*known} & {*self.schema.labels} else []
+        return bool(self.labels or (self.schema.labels and self.label is None))
+
+    def keep_labels(self) -> None:
+        """Let the model keep how labels are written, for later tables."""
+        self.schema.separator = self.separator.decode()
+        self.schema.labels = self._labels or self.schema.labels
 
     def check_options(self, known: Sequence[str], label: str | None, table: str) -> None:
         """Raise UsageError if an option names a column that a table does not have, or that is otherwise in the model.
@@ -126,7 +140,7 @@ class Columns:
         self.detected = {name for name, kind in found.items() if kind == NUMBER and name not in self._kinds}
         columns = [(name, self._kinds.get(name, kind)) for name, kind in found.items()]
         first = {name: first[name] for name, kind in found.items() if kind != NUMBER and name not in self._kinds}
-        return self.schema.adopt(columns, label, file, first)
+        return self.schema.adopt(columns, label, file, first, self.labels, self.separator.decode())
 
     def doubt(self, header: Sequence[str], label: int, rows: int, cells: Sequence[set[bytes]]) -> str:
         """Return a warning about the first column as that of the label if nearly every row has its own, or nothing.

@@ -174,6 +174,7 @@ class CsvTable(OtherFormat):
             name = DELIMITER_NAMES.get(delimiter) or short_repr(delimiter.decode())
             self.about.append(f"Delimiter: {name}; {self.columns.about(label)}")
         self._note(self.columns.left_out(name for name in known if name != label), file)
+        self.columns.keep_labels()
         return size, text[:size].count(b"\n")
 
     def _header(self, text: bytes, delimiter: bytes, file: str) -> list[str]:
@@ -224,7 +225,7 @@ class CsvTable(OtherFormat):
 
     def _find_label(self, header: list[str], file: str) -> str | None:
         chosen, schema = self.columns.label, self.schema
-        if self.columns.labels:
+        if self.columns.find_labels(header):
             return None
         if chosen is not None:
             if chosen and chosen in header:

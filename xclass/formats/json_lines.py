@@ -175,7 +175,7 @@ class JsonLines(OtherFormat):
         self.columns = Columns(options, schema)
         self.schema, self.file, self.inner_keys = schema, "", 0
         chosen = options.label_column or schema.label or "label"
-        self.label = None if chosen == "0" or self.columns.labels else chosen
+        self.label = None if chosen == "0" or self.columns.find_labels(()) else chosen
         self.flat = bool(schema) or self.columns.named
         self._others: list[str] = []  # keys of the first lines that are none of KEYS
         self._begun = False  # whether it is known what keys are
@@ -222,6 +222,7 @@ class JsonLines(OtherFormat):
             self.flat = self.flat or any(not line.keys() <= {self.label, "weight", "tag"} for line in lines)
             if self.flat:
                 self._begin_columns(lines, file)
+        self.columns.keep_labels()
         self._begun = True
         return 0, 0
 
@@ -253,13 +254,19 @@ class JsonLines(OtherFormat):
                 kinds[key] = max(kinds.get(key, ""), _kind_of_cell(value), key=BY_STRENGTH.index)
         if not kinds:
             return
+        self.columns.find_labels(kinds)
         known = [key for key in kinds if key != self.label and key and key not in self.columns.labels]
         if self.schema:
             missing = [key for key in self.schema.columns if key not in kinds]
             others = [key for key in self.schema.additional(known) if key != self.label]
             if missing and (others or len(missing) == len(self.schema.columns)):
                 self.schema.positions(known, f"{file}: the first line")
-        shown = [*known, *self.schema.columns, *(key for key in self.columns.labels if key in kinds)]
+        shown = [
+            *known,
+            *self.schema.columns,
+            *self.schema.labels,
+            *(key for key in self.columns.labels if key in kinds),
+        ]
         self.columns.check_options(shown, self.label, file)
         if not self.schema:
             features = self.columns.features(known, self.label)

@@ -335,6 +335,7 @@ def _merged(
             for one in known:
                 target.schema.add_form(one.form or schema.OTHER)
                 target.schema.width = target.schema.width or one.width
+                target.schema.separator = target.schema.separator or one.separator
             target.schema.classes = min((one.classes for one in known), default="")
             names = [name for one in known for name in target.schema.add_names(one.names)]
             if names:

@@ -104,11 +104,12 @@ class Options(OptionGroup):
     label_columns: tuple[str, ...] = option(
         "columns of CSV files or keys of JSON lines that hold 1 for examples with the label of this name and 0 for "
         "others, separated by commas",
+        default_text="those of the model",
         metavar="NAMES",
     )
     label_separator: str | None = option(
         "text between the labels of a list in a cell of a CSV file or a text of JSON lines, such as `;`",
-        default_text="a comma",
+        default_text="that of the model, else a comma",
         metavar="TEXT",
     )
     label_file: str | None = option(

@@ -52,7 +52,13 @@ def test_json_has_the_answer_the_label_and_their_shares(models, name):
     assert {"team", "song"} & names
 
 
-WITH_PARTS = (" = scorer ", "  team = scorer ", "  (trees) = mean log probability ", "    tree 0: probability ", " turn")
+WITH_PARTS = (
+    " = scorer ",
+    "  team = scorer ",
+    "  (trees) = mean log probability ",
+    "    tree 0: probability ",
+    " turn",
+)
 
 
 @pytest.mark.parametrize(("form", "shown"), [("text", False), ("parts", True)])
