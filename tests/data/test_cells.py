@@ -50,7 +50,7 @@ def notes(call, *args, **more):
 
 @pytest.mark.parametrize(("what", "cell"), [(what, cell) for what, given in DRESSED.items() for cell in given])
 def test_numbers_in_another_dress_are_noted(what, cell):
-    assert f"the column 'a' has {what} such as " in cells.dress("a", [cell] * 5)
+    assert f"the column has {what} such as " in cells.dress("the column", [cell] * 5)
     assert cells.dress("a", [cell] * 3 + ["5"] * 3) and not cells.dress("a", [cell, "x", "y", "z", "w"])
 
 
@@ -63,6 +63,42 @@ def test_words_are_not(cell):
 def test_numbers_beside_a_word_for_missing_ones():
     assert "has numbers and also 'unknown'" in cells.dress("a", ["5"] * 9 + ["unknown"])
     assert not cells.dress("a", ["5"] * 9 + ["a", "b", "c"])
+
+
+def dictionaries(model, examples, labels, path):
+    return model.learn_many(examples, labels)
+
+
+def dictionaries_one_by_one(model, examples, labels, path):
+    for example, label in zip(examples, labels, strict=True):
+        model.learn(example, label)
+
+
+def nested_json(model, examples, labels, path):
+    objects = ({"label": label, "features": one} for one, label in zip(examples, labels, strict=True))
+    path.write_text("".join(json.dumps(one) + "\n" for one in objects))
+    model.learn_file(path)
+
+
+@pytest.mark.parametrize("learn", [dictionaries, dictionaries_one_by_one, nested_json])
+def test_features_say_it_once_and_keep_how_they_are_written(learn, tmp_path):
+    examples = [{"price": "$9", "key": "01067", "word": "x"}, {"price": "$12", "key": "02977", "word": "y"}] * 20
+    with xclass.Learner() as model:
+        found = notes(learn, model, examples, ["a", "b"] * 20, tmp_path / "a.jsonl")
+        assert len(found) == 1 and "the feature 'price' has amounts of money such as '$9'" in found[0]
+        model.save(tmp_path / "m")
+    with xclass.load(tmp_path / "m") as model:
+        for key, noted in ((1067, True), ("01067", False)):
+            found = notes(model.predict, {"price": "$9", "key": key})
+            assert any("values such as '01067'" in one for one in found) == noted
+
+
+def test_dictionaries_of_many_numbers_are_noted_where_rows_are_learned_better():
+    rows = [{f"e{j}": (i + j) % 7 + 0.5 for j in range(70)} for i in range(20)]
+    for reduction, message in (("multiclass", "give an array"), ("cpt", "is known to learn badly"), ("oaa", "")):
+        with xclass.Learner(reduction, 3 if reduction == "oaa" else None) as model:
+            found = notes(model.learn_many, rows, [1, 2] * 10)
+        assert len(found) == bool(message) and all(message in one for one in found)
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "frame"])

@@ -160,10 +160,19 @@ def _title(config: Config) -> str:
     return "regression" if name == SCALAR else f"--{name}"
 
 
-def note_about_rows(config: Config, columns: int) -> str:
-    """Return a warning about rows of numbers that a reduction hashes although it makes many errors then, or nothing."""
-    if columns < MANY_COLUMNS or config.reduction.dense(spec_of(config, NEW_LEARNER)) != base.UNSUITED:
+def note_about_rows(config: Config, columns: int, named: bool = False) -> str:
+    """Return a warning about rows of numbers that a reduction hashes although it makes many errors then, or nothing.
+
+    `named` says whether they are dictionaries, which all reductions hash.
+    """
+    dense = config.reduction.dense(spec_of(config, NEW_LEARNER))
+    if columns < MANY_COLUMNS or dense == base.HASHED or (dense == base.TAKEN and not named):
         return ""
+    if dense == base.TAKEN:
+        return (
+            f"the examples are dictionaries of the same {columns} numbers, which are hashed; give an array, from whose "
+            f"rows {_title(config)} learns with fewer errors"
+        )
     return (
         f"the examples are rows of {columns} numbers, from which {_title(config)} is known to learn badly, because all "
         "examples have the same features; try --means or --multiclass"

@@ -81,7 +81,9 @@ class Inputs:
         )
         self.hasher = feature_names.NameHasher(self._rule)
         self._texts = Texts(core.config.parser, self._rule.hash_all, self._rule.mask)
-        self._dicts = dicts.DictConverter(self.hasher, self._constant, core.schema, self.notes)
+        self._dicts = dicts.DictConverter(
+            self.hasher, self._constant, core.schema, self.notes, lambda n: note_about_rows(self._config, n, True)
+        )
         self._text = ""  # the first of the last texts
         core.namespace_of_words = self._namespace_of_words
         self._core, self._matrix_seen = weakref.ref(core), False

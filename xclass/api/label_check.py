@@ -1,6 +1,7 @@
 """Examine the first labels that are learned, and warn where they seem to mean something else than the user thinks.
 
     runs     nearly every label repeats the one before, as in data that are sorted by class
+    own      each example has another label, and these are numbers without gaps, or texts
     names    they are lists of labels with a separator, or lists as Python writes them, or have the prefix of another
              format, or look like other names
 
@@ -20,9 +21,10 @@ from ..data.batch import Batch
 from ..system.printable import short_repr
 
 FEWEST, LABELS = 40, 1000  # labels that are examined first, and all unless they repeat one another
-MOST_LABELS = 1 << 17  # that are examined until several classes have occurred
+MOST_LABELS = 1 << 17  # that are examined until several classes have occurred, or one occurs again
 REPEATED, MORE = 0.9, 0.15  # least share of labels that repeat the one before, and by how much more than by chance
-DOMINANT = 0.75  # share of labels of one class from which runs of it are usual
+DOMINANT, RUNS = 0.75, 1.5  # share of labels of one class from which more runs of it for each class are usual
+WORDS_OF_TEXT = 4  # words of a label that is a text
 SEPARATORS = ";|"
 WRITTEN_LIST = re.compile(r"\[\s*(?:'[^']*'|\"[^\"]*\")(?:\s*,?\s*(?:'[^']*'|\"[^\"]*\"))*\s*\]|\[['\"].*|.*['\"]\]")
 PREFIX = "__label__"
@@ -43,6 +45,7 @@ class LabelCheck:
         self._last = np.nan
         self._due = FEWEST  # labels after which they are examined again
         self._named = False  # whether a warning about the names was given
+        self.doubted = False  # whether a warning says that another column may have the labels
 
     def see(self, batch: Batch, of_file: bool = True) -> list[str]:
         """Return warnings about the labels of a batch, which a program has given if it is not `of_file`.
@@ -72,8 +75,10 @@ class LabelCheck:
         n = self._n
         excess = self._repeated / n - sum(count**2 for count in self._count.values()) / n**2
         repeats = self._ordered and self._repeated >= REPEATED * n
-        self._due = n + n // 4 if n < LABELS or (repeats and n < MOST_LABELS) else 0
-        dominant = max(self._count.values()) > DOMINANT * n
+        going_on = repeats or len(self._count) == n
+        self._due = n + n // 4 if n < LABELS or (going_on and n < MOST_LABELS) else 0
+        classes = len(self._count)
+        dominant = max(self._count.values()) > DOMINANT * n and (classes < 3 or n - self._repeated > RUNS * classes)
         if not repeats or dominant or excess < max(MORE, 2.5 / n**0.5):
             return ""
         self._ordered = False
@@ -81,6 +86,26 @@ class LabelCheck:
             f"labels come in runs: {self._repeated / n:.0%} of the first ones repeat the one before, as in data that "
             "are sorted by class, from which one class after the other is learned and forgotten, and the loss before "
             f"learning says nothing; learn the examples in random order{', as --shuffle 100000 does' * of_file}"
+        )
+
+    def at_end(self) -> str:
+        """Return a warning at the end of the data if each label has occurred once and they are no classes, or nothing.
+
+        With classes of one example each nothing can be said about other examples.
+        """
+        n, self._n, self._due = self._n, 0, 0
+        if self.doubted or not FEWEST <= n == len(self._count) < MOST_LABELS:
+            return ""
+        names = [self._names[int(label) - 1] for label in self._count if 0 < label <= len(self._names)]
+        numbers = sorted(map(int, names if all(map(str.isdecimal, names)) and names else self._count))
+        are_texts = sum(len(name.split()) for name in names) > WORDS_OF_TEXT * n
+        if not are_texts and ((names and not all(map(str.isdecimal, names))) or numbers[-1] - numbers[0] >= n):
+            return ""
+        kind = "are texts" if are_texts else "are numbers without gaps, as identifiers are"
+        first = names[0] if names else str(numbers[0])
+        return (
+            f"each of the {n} examples has another label, such as {short_repr(first)}, and these {kind}; if another "
+            "column or key has the labels, name it by --label_column"
         )
 
     def _about_names(self) -> str:
@@ -126,6 +151,8 @@ def _recombined(names: Sequence[str], separator: str) -> bool:
 
     The first part of a name may be that of a group. In names with levels, each part keeps its position.
     """
+    if separator == "|":  # a name without it may be that of a group
+        names = [name for name in names if separator in name]
     parts = [[part.strip() for part in name.split(separator)] for name in names]
     count = Counter(part for own in parts for part in {*own})
     later = [part for own in parts for part in own[1:]]

@@ -195,6 +195,10 @@ class LabelConverter:
     def _of_classes(self, labels: Any, n: int, learn: bool) -> np.ndarray:
         """Return n numbers of classes as float64[n], NaN for missing ones."""
         label = array_input.column("y", labels, n)
+        if self._range.highest is not None and n and _is_truth(labels):
+            raise DataError(
+                "y[0] is a truth value, and classes are whole numbers; give names, such as 'True' and 'False'"
+            )
         self._check(label, self._names.class_list is not None, learn, labels)
         return label
 
@@ -309,10 +313,14 @@ class LabelConverter:
         if named:
             allowed = f"{allowed}, the classes that have a name" if highest else "no class has a name yet: give names"
         value = array_input.array("y", given).tolist()[at]
-        if value is False:
-            allowed = f"as a number it is 0, and {allowed}; give names, such as 'True' and 'False'"
-        whole = not isinstance(value, bool) and label[at] == np.floor(label[at])
+        whole = label[at] == np.floor(label[at])
         raise (NotClassNumber if whole else DataError)(f"y[{at}] is {written(value)}; {allowed}")
+
+
+def _is_truth(labels: Any) -> bool:
+    """Return whether the first of several labels is a truth value."""
+    first = labels[0] if isinstance(labels, (list, tuple)) else getattr(labels, "dtype", None)
+    return isinstance(first, (bool, np.bool_)) or getattr(first, "kind", "") == "b"
 
 
 def refuse_lists(y: Any, cure: str) -> None:

@@ -244,7 +244,9 @@ class LearnerCore:
             self.check_learns()
         if batch.columns or self.schema.width:
             batch = self._with_block(batch, learn)
-        if learn and self._label_check is not None:
+        if learn and self._label_check is not None and not self.reduction.repeats:
+            format = None if self._source is None else self._source.format
+            self._label_check.doubted |= format is not None and format.doubted
             self.notes += self._label_check.see(batch, self._source is not None)
         file = "" if self._source is None else self._source.name
         tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock, file)
@@ -328,9 +330,10 @@ class LearnerCore:
         idle = self.preparation.idle_arguments(learned) if complete else []
         idle += self.unknown_features.messages(self)
         report = [] if self._source is None else self._source.report()
+        own = self._label_check.at_end() if learned and complete and self._label_check is not None else ""
         counted, named = self.counted, self.names.class_list is not None
         self.counted = ExampleNotes(self.config.reduction.labels, named, counted)
-        return [*([] if self.spec.vw_exact else counted.warnings()), *idle, *report]
+        return [*([] if self.spec.vw_exact else counted.warnings()), *filter(None, [own]), *idle, *report]
 
     def _note_examples(self, task: BatchTask) -> None:
         """Add the warnings of a task that has passed the stages."""

@@ -29,15 +29,18 @@ DRESSES = (  # numbers in another dress, and what to give
 ZEROS, TRUTH = re.compile(r"0[0-9]+"), re.compile(r"true|false|TRUE|FALSE|True|False")
 
 
-def dress(name: str, cells: Sequence[str]) -> str:
-    """Return a note about a column of text if most of its first cells are numbers in another dress, or nothing."""
+def dress(place: str, cells: Sequence[str]) -> str:
+    """Return a note about a column or feature of text if most of its first cells are numbers in another dress.
+
+    `place` is what the note calls it, such as `the column 'price'`.
+    """
     shown = [cell for cell in cells if not NUMERAL.fullmatch(cell)]
     if len(cells) < FEWEST or not shown:
         return ""
     others = {*shown}
     if len(others) <= MOST_OTHERS and len(shown) * 4 <= len(cells):
         return (
-            f"the column {short_repr(name)} has numbers and also {short_repr(shown[0])}, so it is read as text, whose "
+            f"{place} has numbers and also {short_repr(shown[0])}, so it is read as text, whose "
             "words are features; leave cells empty where a number is missing"
         )
     found: dict[str, list[str]] = {}
@@ -50,10 +53,7 @@ def dress(name: str, cells: Sequence[str]) -> str:
         return ""
     what, _, cure = max(found, key=lambda key: len(found[key])).partition("; ")
     example = found[f"{what}; {cure}"][0]
-    return (
-        f"the column {short_repr(name)} has {what} such as {short_repr(example)}, and is read as text, whose words are "
-        f"features; {cure}"
-    )
+    return f"{place} has {what} such as {short_repr(example)}, and is read as text, not as numbers; {cure}"
 
 
 def mark(cells: Sequence[str]) -> str:
@@ -69,7 +69,7 @@ def mark(cells: Sequence[str]) -> str:
     return next((cell for cell in cells if TRUTH.fullmatch(cell)), "")
 
 
-def lost(name: str, cells: Sequence[Any], learned: str) -> str:
+def lost(place: str, cells: Sequence[Any], learned: str) -> str:
     """Return a note if cells are not written as those of the same column that `mark` has seen, or nothing."""
     example, *_, shortest = (learned.split() or [""]) * 2
     if TRUTH.fullmatch(example):
@@ -83,8 +83,8 @@ def lost(name: str, cells: Sequence[Any], learned: str) -> str:
         ]
     if not wrong or 2 * len(wrong) <= len(cells):
         return ""
-    cure = "write it so" if TRUTH.fullmatch(example) else "give the column as text, with its zeros"
+    cure = "write it so" if TRUTH.fullmatch(example) else "give text, with its zeros"
     return (
-        f"the column {short_repr(name)} has {short_repr(wrong[0])}, and the model has learned values such as "
-        f"{short_repr(example)}, which are other features; {cure}"
+        f"{place} has {short_repr(wrong[0])}, and the model has learned values such as {short_repr(example)}, which "
+        f"are other features; {cure}"
     )

@@ -11,7 +11,7 @@ Differs   from VW text in that a name may contain any characters, blanks, colons
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from .matrix import UNNAMED_GROUP
 from .schema import TEXT, Kinds, Schema
 
 ALLOWED = "allowed are numbers up to 3.4e38, text, and None or NaN for a missing value"
+FIRST = 16  # examples that are examined
 NO_KINDS: dict[str, str] = {}
 PLAIN = frozenset((float, int, str, bool, type(None)))  # types whose values need no test whether they are dictionaries
 
@@ -41,11 +42,37 @@ class _Rows:
 
 
 class DictConverter:
-    """Convert dictionaries into batches; warnings are added to `notes`."""
+    """Convert dictionaries into batches; warnings are added to `notes`.
 
-    def __init__(self, hasher: NameHasher, constant: bool, known: Schema, notes: list[str]) -> None:
+    `note_about_rows` returns that about examples that all have the same numbers, which are so many, or nothing.
+    """
+
+    def __init__(
+        self, hasher: NameHasher, constant: bool, known: Schema, notes: list[str],
+        note_about_rows: Callable[[int], str],
+    ) -> None:  # fmt: skip
+        self._note_about_rows = note_about_rows
         self._hasher, self._constant = hasher, constant
         self._schema, self._notes = known, notes
+        self._first: list[Mapping[Any, Any]] = []  # examples that are learned first, until they are examined
+        self._examined = known.is_known  # a model has told
+
+    def _examine(self, examples: Sequence[Mapping[Any, Any]]) -> None:
+        """Add notes about numbers that are text, or rows, in the first examples, once there are enough."""
+        self._first += examples[: FIRST - len(self._first)]
+        if len(self._first) < FIRST:
+            return
+        texts: dict[str, list[str]] = {}
+        for example in self._first:
+            for features in (example, *(one for one in example.values() if isinstance(one, Mapping))):
+                for name, value in features.items():
+                    if isinstance(value, str):
+                        texts.setdefault(str(name), []).append(value)
+        self._notes += self._schema.note_dress(texts, "feature")
+        keys = self._first[0].keys()
+        if all(example.keys() == keys and all(map(is_number, example.values())) for example in self._first):
+            self._notes += filter(None, [self._note_about_rows(len(keys))])
+        self._first, self._examined = [], True
 
     def batch(
         self, examples: Sequence[Mapping[Any, Any]], learn: bool = False, first_line: int = 1
@@ -61,6 +88,8 @@ class DictConverter:
             self._add(rows, example, first_line + i)
         n = len(examples)
         none = np.zeros(n, np.int64)
+        if learn and not self._examined:
+            self._examine(examples)
         rows.group_start.append(len(rows.index))
         batch = Batch(
             np.array(rows.start, np.int64), np.array(rows.index, np.uint32), np.array(rows.value, np.float32),
@@ -162,6 +191,10 @@ class DictConverter:
                     index_of(name, name_seed) if len(name) <= LETTERS else self._hasher.index_of_long(name, name_seed)
                 )
                 values.append(value)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (float, np.floating)) or value == 0
 
 
 def _text(name: Any, features: Mapping[Any, Any], line: int) -> str:

@@ -194,16 +194,20 @@ class Schema:
                 "names, or leave out columns by --columns or --ignore_column"
             ) from None
         self.replace(new)
+        return self.note_dress({name: found for name, found in first.items() if name in self.columns}, "column")
+
+    def note_dress(self, first: Mapping[str, Sequence[str]], what: str) -> list[str]:
+        """Return notes about the first texts of columns or features, and keep how they are written."""
         for name, found in first.items():
-            if name in self.columns and is_kept(name) and len(mark := cells.mark(found)) <= LONGEST and mark:
+            if is_kept(name) and len(self.marks) < MOST_NAMES and len(mark := cells.mark(found)) <= LONGEST and mark:
                 self.marks[name] = mark
-        return [note for name, found in first.items() if (note := cells.dress(name, found))]
+        return [note for name, found in first.items() if (note := cells.dress(f"the {what} {short_repr(name)}", found))]
 
     def changed(self, first: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return notes about cells of another table that are not written as those learned from, once a column."""
         notes = []
         for name, mark in self.marks.items():
-            if name not in self._told and (note := cells.lost(name, first.get(name, ()), mark)):
+            if name not in self._told and (note := _lost("column", name, first.get(name, ()), mark)):
                 self._told.add(name)
                 notes.append(note)
         return notes
@@ -211,6 +215,9 @@ class Schema:
     def read(self, name: str, value: Any, kind: str, learning: bool) -> tuple[Any, str]:
         """Return a value in the kind of its name, and a warning, once for a name, if that changes what is learned."""
         new = converted(value, kind)
+        if not isinstance(value, bool) and name in self.marks and name not in self._told and new is not value:
+            self._told.add(name)
+            return new, _lost("feature", name, [value], self.marks[name])
         if name in self._told or (not isinstance(new, str) if kind == NUMBER else new is value or not learning):
             return new, ""
         self._told.add(name)
@@ -300,6 +307,10 @@ class Schema:
                 f"it has no columns, one without a name, or one named as the label, {short_repr(label)}"
             )
         return known
+
+
+def _lost(what: str, name: str, found: Sequence[Any], mark: str) -> str:
+    return cells.lost(f"the {what} {short_repr(name)}", found, mark)
 
 
 def left_out(names: Sequence[str]) -> str:

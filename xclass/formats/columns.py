@@ -44,6 +44,7 @@ CLOSING = {b"[": b"]", b"(": b")", b"{": b"}"}
 ESCAPE = re.compile(rb"\\(['\\])")
 USUAL_NAMES = ("labels", "class", "category", "target", "y", "intent", "tag", "tags", "topic")  # of columns of labels
 FEWEST_ROWS, SHARE_OF_OWN = 5, 0.95  # rows, and the share of them with a label of its own, that are warned of
+FEWEST_WITH_FEW = 10  # the same where another column of few values may hold labels, but its name does not say so
 FEWEST_WITHOUT, WORDS_OF_TEXT = 20, 4  # the same where no other column can hold labels, and words of a label then
 
 
@@ -158,7 +159,7 @@ class Columns:
         if len(bits) > 1:
             given = as_row(bits)[0]
             cure = f"if the columns of 0 and 1 are the labels, give --label_columns {given}"
-        elif few:
+        elif few and (rows >= FEWEST_WITH_FEW or few[0].lower() in USUAL_NAMES):
             cure = f"name that of the labels, as in --label_column {as_row(few[:1])[0]}"
         elif rows >= FEWEST_WITHOUT and (
             numbers[-1] - numbers[0] == len(own) - 1

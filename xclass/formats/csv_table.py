@@ -289,7 +289,9 @@ class CsvTable(OtherFormat):
                             "column of the label, as in --label_column NAME"
                         )
         if guessed:
-            self._note(self.columns.doubt(header, label, count, different), file)
+            doubt = self.columns.doubt(header, label, count, different)
+            self.doubted = bool(doubt)
+            self._note(doubt, file)
         features = self.columns.features(
             [name for name in header if name and not UNNAMED.fullmatch(name)], self.label_name
         )

@@ -236,6 +236,7 @@ class JsonLines(OtherFormat):
     def _add_names(self, lines: Sequence[dict[str, Any]]) -> None:
         """Keep the kinds of the names in the first lines; a name with numbers is of the kind number."""
         names: Kinds = {}
+        texts: dict[str, list[str]] = {}  # the first texts of each name
         for line in lines:
             with contextlib.suppress(MalformedError):
                 for namespace, features in namespaces_in(line):
@@ -244,7 +245,10 @@ class JsonLines(OtherFormat):
                         kind = kind_of(value) if value is not False else ""
                         if kind and kinds.get(name) != schema.NUMBER:
                             kinds[name] = kind
+                        if isinstance(value, str) and len(texts.setdefault(name, [])) < cells.SAMPLE:
+                            texts[name].append(value)
         self.schema.add_names(names)
+        self.notes += [f"{self.file}: {note}" for note in self.schema.note_dress(texts, "feature")]
 
     def _begin_columns(self, lines: Sequence[dict[str, Any]], file: str) -> None:
         """Take the columns of the first lines, or compare them with those of the model."""

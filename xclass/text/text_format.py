@@ -32,6 +32,7 @@ class TextFormat:
 
     name = "vw"  # name of the format, a value of --format
     parallel = True  # whether several threads may parse the blocks of a file
+    doubted = False  # whether a warning says that another column may have the labels
     # how a line gives its label, for the message about data without labels
     labelled = "a labelled line is `label | features`"
     dense: str | None = None  # key of a row of numbers, empty for none; None for a format that has no such rows
