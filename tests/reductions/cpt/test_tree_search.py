@@ -67,6 +67,18 @@ def test_beam_of_0_follows_the_more_probable_children(flat):
     assert message in xclass("--cpt", 9, "--beam", 0, "--cpt_arity", 4, stdin="1 |w a\n").err
 
 
+def test_more_classes_than_beam_of_0_finds_are_refused(tmp_path):
+    message = "--beam 0 follows each tree to a single class, but 2 classes are wanted"
+    learn("--cpt", 9, "--beam", 0, "-f", "m", stdin="1 |w a\n2 |w b\n", cwd=tmp_path)
+    for words in (["--cpt", 9, "--beam", 0, "--top_k", 2], ["-t", "-i", "m", "--top_k", 2]):
+        assert message in xclass(*words, stdin="1 |w a\n", cwd=tmp_path).err
+    assert learn("-t", "-i", "m", "--top_k", 2, "--exact", "-p", "stdout", stdin="1 |w a\n", cwd=tmp_path).out
+    with load(str(tmp_path / "m")) as model:
+        assert model.predict("|w b") == 2
+        with pytest.raises(UsageError, match="beam 0 follows each tree to a single class, but 2 classes are wanted"):
+            model.predict("|w b", k=2)
+
+
 @pytest.mark.parametrize("cut", [0.0, 0.1])
 @pytest.mark.parametrize("beam", [1, 3, 100])
 @pytest.mark.parametrize("k", [1, 5, 20])

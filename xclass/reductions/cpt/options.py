@@ -127,7 +127,7 @@ class Options(OptionGroup):
     beam: int = option(
         "number of blocks of three levels of nodes that the search for the most probable classes keeps at each depth "
         "of a tree, in learning and in predicting; with --cpt_arity, it opens up to N nodes for each level. 0 follows "
-        "the more probable child of every node to a single class",
+        "the more probable child of every node to a single class, and --top_k then needs --exact",
         default_text=f"{BEAM_ALONE} with a single tree, {BEAM} with several trees",
         minimum=0,
         maximum=MOST_BEAM,

@@ -40,7 +40,7 @@ import numpy as np
 from ...array_types import Bools, Float64s, Int64s, UInt32s
 from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss, tagged_words
 from ...data.batch import Batch
-from ...errors import DataError
+from ...errors import DataError, UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -400,6 +400,11 @@ class ProbabilityTree(Learner):
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
+        if self.options.beam == 0 and self.proposals > 1 and not self.options.exact:
+            raise UsageError(
+                f"--beam 0 follows each tree to a single class, but {self.proposals} classes are wanted (by --top_k, "
+                "--trees or --rerank); give --exact, or learn with --beam 1 or more"
+            )
         if not self.options.rerank:  # scorers learn from as many candidates whatever is listed
             for member in self.members:
                 member.settings = member.settings._replace(
