@@ -39,5 +39,5 @@ def learning(options: Options) -> list[str]:
     elif power != 0.5 or start != 0:
         lines.append(f"Decay: steps fall with G^{-power:g}; G sums squared gradients, from {start:g}")
     lines.append(loss(options))
-    penalties = [f"{name} {value:g}" for name, value in (("L1", options.l1), ("L2", options.l2)) if value > 0]
+    penalties = [f"{name} {value:g}" for name, value in (("L1", options.l1), ("L2", options.l2)) if value]
     return [*lines, *([f"Regularization: {', '.join(penalties)}"] if penalties else [])]

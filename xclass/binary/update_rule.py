@@ -59,7 +59,9 @@ class Options(OptionGroup):
         maximum=MAX_OPTION,
         metavar="RATE",
         minimum=0,
-        default_text="0.5; 0.25 for squared loss with --multilabel_oaa; 10 if an update rule is given, see --sgd",
+        default_text="0.5; 0.25 for squared loss with --multilabel_oaa; 1 with --log_multi and for logistic loss with "
+        "--cpt; 2 with --hsm and --cpt --sgd; 0.35 for several passes of --cpt, 0.25 if its tree does not grow; 5 with "
+        "--sparse_experts; otherwise 10 if an update rule is given, see --sgd",
         stored=True,
         adjustable=True,
         search=between(0.05, 5.0, "log", first=(0.25, 1.0), weight=1.5),
@@ -101,12 +103,11 @@ class Options(OptionGroup):
     invariant: bool = option(
         "use importance-aware steps, which do not overshoot however large the importance weight is", stored=True
     )
-    l1: float = option(
+    l1: float | None = option(
         "strength of L1 regularisation: each update of a class or a node moves all its weights towards 0 by this times "
         "the step; with --softmax_tree its coefficient in the objective [alpha]",
         maximum=MAX_OPTION,
-        default=0.0,
-        default_text="0; 0.15 with --softmax_tree",
+        default_text="0; with --softmax_tree 0.05 to 0.15, by its solver and the data",
         minimum=0,
         metavar="LAMBDA",
         stored=True,
@@ -333,7 +334,8 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
             )
     kind = loss.CODES[options.loss_function]
     uses_sqrt = options.power_t == 0.5
-    regularized = options.l1 > 0 or options.l2 > 0
+    l1 = options.l1 or 0.0
+    regularized = l1 > 0 or options.l2 > 0
     known = options.label_range == "known" and reduction
     lowest, highest = (
         np.float32(np.nan if end is None else end) for end in (options.min_prediction, options.max_prediction)
@@ -356,7 +358,7 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
         uses_sqrt=uses_sqrt,
         widen=not (known or pinned),
         regularized=regularized,
-        l1=float(np.float32(options.l1)),
+        l1=float(np.float32(l1)),
         l2=float(np.float32(options.l2)),
         initial_weight=np.float32(options.initial_weight),
         lowest=lowest,

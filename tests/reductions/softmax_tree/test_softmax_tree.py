@@ -489,6 +489,7 @@ def error_of(model: xclass.Learner, text: str) -> float:
         {"l2": 0.1, "depth": 0}, {"depth": 2}, {"depth": 3, "leaf_classes": 4}, {"depth": 2, "tree_init": "whole"},
         {"depth": 2, "tree_init": "prototypes"}, {"depth": 2, "tree_init": "random", "l1": 0.02},
         {"depth": 1, "normalize_features": "none"}, {"noconstant": True, "depth": 1}, {"quadratic": ["wn"], "depth": 1},
+        {"depth": 1, "l1": 0}, {"depth": 2, "l1": 0, "leaf_solver": "exact"},
     ],
     ids=str,
 )  # fmt: skip
@@ -587,6 +588,7 @@ def test_defaults_are_reported_and_follow_the_data():
     for options, message in (
         ({}, "depth 0, 1 leaves, at most all classes per leaf, l1 0.0707, 8 passes of gradient steps per leaf"),
         ({"leaf_solver": "exact"}, "l1 0.15, leaves by coordinate descent"),
+        ({"l1": 0, "leaf_solver": "exact"}, "l1 0, leaves by coordinate descent"),
         ({"leaf_passes": 3, "l1": 0.2}, "l1 0.2, 3 passes of gradient steps per leaf"),
         ({"depth": 0, "l2": 0.2}, "l1 0, l2 0.2, 8 passes of gradient steps per leaf"),
     ):
@@ -634,7 +636,6 @@ def test_both_solvers_learn_at_every_depth(depth, solver):
     ("options", "message"),
     [
         ({"learning_rate": 0.3}, "learning_rate has no effect: softmax_tree is not an online learner"),
-        ({"l1": 0}, "l1 0 makes no weight of a leaf 0"),
         ({"l2": 1}, "l2 is the penalty of a single softmax"),
         ({"l2": 1, "depth": 0, "leaf_solver": "exact"}, "l2 needs leaf_solver steps"),
         ({"zero_loss": "01", "beta": 3}, "beta has no effect: zero_loss 01"),

@@ -20,7 +20,7 @@ def learning_lines(learner: SoftmaxTree, binary: gd.Options) -> list[str]:
     return [
         "Learning: at the end of the data; predictions before are those of -i, or 0",
         f"Loss of a router: {router_loss}",
-        *(f"Regularization: {name} {value:g}" for name, value in (("L1", binary.l1), ("L2", binary.l2)) if value > 0),
+        *(f"Regularization: {name} {value:g}" for name, value in (("L1", binary.l1), ("L2", binary.l2)) if value),
     ]
 
 

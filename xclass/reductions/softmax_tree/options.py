@@ -118,11 +118,6 @@ class Options(OptionGroup):
             "apply to it; leave it out",
         ),
         refused(
-            "l1",
-            "{l1:g} makes no weight of a leaf 0, but leaves must be sparse; give a number above 0",
-            l1=lambda l1: not l1 > 0,
-        ),
-        refused(
             "l2",
             "is the penalty of a single softmax, as leaves must be sparse; add --depth 0, or give --l1 instead",
             depth=lambda depth: depth != 0,

@@ -68,7 +68,7 @@ class SoftmaxTree(Learner):
     def __init__(self, spec: LearnerSpec) -> None:
         self.options = spec.options
         self.classes = self.options.softmax_tree
-        self.alpha, self.l2 = spec.binary.l1 or None, spec.binary.l2
+        self.alpha, self.l2 = spec.binary.l1, spec.binary.l2
         self.intercept = spec.constant
         self.unit = self.scales_examples = self.options.normalize_features != "none"
         self.largest_step = finite.largest_step(1.0)
@@ -262,7 +262,9 @@ class SoftmaxTree(Learner):
         solver = self.options.leaf_solver
         if solver is None:
             solver = softmax_options.default_solver(len(rows.label), len(hashes), len(rows.feature), self.l2)
-        alpha = self.alpha or (0.0 if self.l2 else softmax_options.default_l1(solver, len(rows.label), classes))
+        alpha = self.alpha
+        if alpha is None:
+            alpha = 0.0 if self.l2 else softmax_options.default_l1(solver, len(rows.label), classes)
         passes = self.options.leaf_passes
         if passes is None:
             passes = softmax_options.default_passes(len(rows.label), classes)

@@ -67,7 +67,7 @@ def as_vw(c: Config, learner: base.Learner, source: Sequence[str], namespaces: S
             lines.append(f"creating {words}: {' '.join(names)}")
     lines += [*namespaces, *(["only testing"] if o.testonly else [])]
     for number, strength in ((1, c.learner.l1), (2, c.learner.l2)):
-        if strength > 0:
+        if strength:
             lines.append(f"using l{number} regularization = {strength:g}")
     for words, name in (
         ("final_regressor", o.final_regressor),
