@@ -6,9 +6,12 @@ The scores come from the kernels that decide, the shares from plain code beside 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import time
 import warnings
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +23,7 @@ from xclass import checks
 from xclass.api.learner import Learner
 from xclass.errors import XclassWarning
 from xclass.explain.records import Explanation, Share
+from xclass.serving.http import examples
 
 MORE: dict[str, list[dict]] = {  # beside VARIANTS
     "scalar": [{"binary": True}, {"l1": 0.001, "l2": 0.001}, {"min_prediction": -0.3, "max_prediction": 0.3}],
@@ -87,6 +91,39 @@ def test_shares_sum_to_the_scores_that_decide(number):
 
     agrees()
     assert state_of(model) == before
+
+
+FIRST = {param.values[0]: number for number, param in reversed([*enumerate(OPTIONS)])}  # of each reduction
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_the_explanation_of_a_long_line_is_divided(name):
+    """Between two steps, a server answers others; the answer is that of the library with its largest shares."""
+    model = trained(name, FIRST[name])
+    line = multiclass(5, K, 1).strip().partition("|")[2]
+    line = f"|{line} |w " + " ".join(f"p{i % 3}_{i}" for i in range(10_000))
+    for _ in range(2):  # the second time, everything is compiled
+        explainer, seconds = examples.Explainer(examples.Question([line], k=3, shares=3)), [time.process_time()]
+        while (answer := explainer.step(model)) is None:
+            seconds.append(time.process_time())
+        seconds.append(time.process_time())
+    assert max(np.diff(seconds)) < 0.05
+    expected = model.explain(line, k=3).limited(3, 3).as_dict()
+    for found, wanted in itertools.zip_longest(leaves(answer["explanations"]), leaves([expected])):
+        assert found == (pytest.approx(wanted, rel=1e-9, abs=1e-12) if isinstance(wanted, float) else wanted)
+
+
+def leaves(value):
+    """The keys and values of nested lists and dictionaries."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from leaves(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from leaves(inner)
+    else:
+        yield value
 
 
 @pytest.mark.parametrize("arity", [2, 4])

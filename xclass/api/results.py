@@ -196,11 +196,12 @@ def scores(core: LearnerCore, batches: Iterable[Batch]) -> Scores:
 
 
 def explanations(
-    core: LearnerCore, batches: Iterable[Batch], given: Examples, k: int, all_turns: bool = True
+    core: LearnerCore, batches: Iterable[Batch], given: Examples, k: int, most: int | None = None
 ) -> Iterator[Explanation]:
     """Yield explanations with k classes; `given` are the examples of the program, which have the names of features.
 
-    Between those of two batches, the learner may be used otherwise.
+    With `most`, they are limited as by `Explanation.limited(most, most)`. Between those of two batches, the learner may
+    be used otherwise.
     """
     from ..abilities.find import ability
     from ..explain import feature_names, naming, python_features, records
@@ -224,7 +225,7 @@ def explanations(
             written = python_features.written(given, len(found))
             features = names.of(example, 0) if written is None else names.of_written(written)
             reasons = explain.explain(core.reduction, example, k)
-            found.append(naming.explanation(reasons, example, features, named, all_turns))
+            found.append(naming.explanation(reasons, example, features, named, most))
             yield found[-1]
     core.notes += records.notes(found)
 

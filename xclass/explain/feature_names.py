@@ -10,6 +10,7 @@ Differs   from VW: no differences are known.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
@@ -28,21 +29,10 @@ DEFAULT_GROUP = 32  # byte of the default namespace
 ENDS = b" \t|\r"
 
 
-class FeatureName(NamedTuple):
-    """Hold the parts of the name of a feature that is not an interaction."""
-
-    namespace: bytes
-    name: bytes
-    word: bytes = b""
-
-    def text(self) -> bytes:
-        """Return the name as VW prints it."""
-        text = self.name if self.namespace in (b"", b" ") else self.namespace + b"^" + self.name
-        return text + b"^" + self.word if self.word else text
-
-
-# group -> name, index and value of its features
-Groups: TypeAlias = dict[int, list[tuple[FeatureName, int, np.float32]]]
+# namespace, name, word after the name, index and value of a feature; a plain tuple of these is nothing that the garbage
+# collector looks through, for which it would stop a server that explains a long line
+Entry: TypeAlias = tuple[bytes, bytes, bytes, int, np.float32]
+Groups: TypeAlias = dict[int, list[Entry]]
 
 
 class NamedFeature(NamedTuple):
@@ -103,8 +93,11 @@ class Namer:
                     pause()
                     groups[group].append(_ngram([plain[at], *(plain[at + d] for d in pattern)]))
         if self._constant:
-            groups.setdefault(CONSTANT_GROUP, []).append((FeatureName(b"", b"Constant"), CONSTANT, np.float32(1)))
-        named = [NamedFeature(part.text(), index, value) for group in groups.values() for part, index, value in group]
+            groups.setdefault(CONSTANT_GROUP, []).append((b"", b"Constant", b"", CONSTANT, np.float32(1)))
+        named = []
+        for entry in itertools.chain.from_iterable(groups.values()):
+            pause()
+            named.append(NamedFeature(_text(entry), *entry[3:]))
         for terms in self._crosser.interactions_for(list(groups)):
             if all(term in groups for term in terms):
                 self._cross(groups, terms, named)
@@ -118,9 +111,9 @@ class Namer:
             group = groups[terms[place]]
             for i in range(first if same_group else 0, len(group)):
                 pause()
-                part, index, x = group[i]
+                index, x = group[i][3:]
                 product = x if place == 0 else value * x
-                names = [*texts, part.text()]
+                names = [*texts, _text(group[i])]
                 if place == len(terms) - 1:
                     crossed.append(NamedFeature(b"*".join(names), (hashed ^ index) & UINT32, product))
                 else:
@@ -142,20 +135,19 @@ class Namer:
                 index = (self._hash if is_index else self._hash_word)(name, seed)
                 if word is not None:
                     index = self._hash_word(word, index)
-                part = FeatureName(namespace, name, word or b"")
                 group = namespace[0] if namespace else DEFAULT_GROUP
-                groups.setdefault(group, []).append((part, index & self._mask, value))
+                groups.setdefault(group, []).append((namespace, name, word or b"", index & self._mask, value))
 
     def _add_text(self, text: bytes, namespace: bytes, seed: int, groups: Groups) -> None:
         one, group = np.float32(1), namespace[0] if namespace else DEFAULT_GROUP
         for name, *others in texts.named(text, self._texts.rules(np.frombuffer(text, np.uint8))):
             pause()
-            found = FeatureName(namespace, name), self._hash_word(name, seed) & self._mask, one
+            found = namespace, name, b"", self._hash_word(name, seed) & self._mask, one
             if others[1:] == [b""]:  # characters
                 gram = self._hash_word(others[0], self._hash_word(name, seed)) & self._mask
-                found = FeatureName(namespace, name, others[0]), gram, one
+                found = namespace, name, others[0], gram, one
             elif others:
-                words = [(FeatureName(namespace, w), self._hash_word(w, seed) & self._mask, one) for w in others]
+                words = [(namespace, w, b"", self._hash_word(w, seed) & self._mask, one) for w in others]
                 found = _ngram([found, *words])
             groups.setdefault(group, []).append(found)
 
@@ -222,7 +214,7 @@ class Namer:
                     index = (seed + nameless) & UINT32
                     nameless += 1
                 if value != 0:
-                    groups.setdefault(group, []).append((FeatureName(namespace, name, word), index, value))
+                    groups.setdefault(group, []).append((namespace, name, word, index, value))
 
 
 def nameless(batch: Batch) -> list[NamedFeature]:
@@ -249,8 +241,15 @@ def _match_at(pattern: bytes, line: bytes, at: int) -> bytes:
     return matched[0] if matched is not None else b""
 
 
-def _ngram(parts: list[tuple[FeatureName, int, np.float32]]) -> tuple[FeatureName, int, np.float32]:
-    index = parts[0][1]
+def _text(entry: Entry) -> bytes:
+    """Return the name of a feature as VW prints it."""
+    namespace, name, word, *_ = entry
+    text = name if namespace in (b"", b" ") else namespace + b"^" + name
+    return text + b"^" + word if word else text
+
+
+def _ngram(parts: list[Entry]) -> Entry:
+    index = parts[0][3]
     for part in parts[1:]:
-        index = (index * int(namespaces.GRAM_MULTIPLIER) + part[1]) & UINT32
-    return FeatureName(parts[0][0].namespace, b"^".join(part[0].name for part in parts)), index, np.float32(1)
+        index = (index * int(namespaces.GRAM_MULTIPLIER) + part[3]) & UINT32
+    return parts[0][0], b"^".join(part[1] for part in parts), b"", index, np.float32(1)

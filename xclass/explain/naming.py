@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..array_types import Float64s
 from ..data import class_names
 from ..data.batch import CONSTANT, Batch
 from ..system.steps import pause
 from .feature_names import NamedFeature
-from .records import ExplainedClass, Explanation, Label, Reasons, Share, added, with_shares
+from .records import ExplainedClass, Explanation, Label, OfFeatures, Reasons, Share, added, sum_of_rest, with_shares
 
 Naming = Callable[[Any], Label]  # from a label as a learner has it to that which users see
 
@@ -37,29 +38,68 @@ def without_unknown_label(batch: Batch) -> Batch:
 
 
 def explanation(
-    reasons: Reasons, batch: Batch, features: Iterable[NamedFeature], naming: Naming, all_turns: bool = True
+    reasons: Reasons, batch: Batch, features: Iterable[NamedFeature], naming: Naming, most: int | None = None
 ) -> Explanation:
     """Return the explanation of the prediction for the only example of a batch, with names.
 
-    Without `all_turns`, turns have shares only where they tell why, see `Explanation.limited`, which saves much time.
+    With `most`, it is what `Explanation.limited(most, most)` makes of it, which takes a fraction of the time.
     A feature that is not among `features`, or whose name is empty, is named by its index.
     """
-    text = {feature.hash: feature.text.decode("utf-8", "surrogateescape") for feature in features}
-    names = [text.get(hashed) or str(hashed) for hashed in batch.index.tolist()]
+    text = {}
+    for feature in features:
+        pause()
+        text[feature.hash] = feature.text.decode("utf-8", "surrogateescape")
+    numbers: dict[tuple[bool, str], int] = {}  # of the names of features, the constant apart
+    number, names, first = np.empty(len(batch.index), np.int64), list[str](), list[int]()
+    for f, hashed in enumerate(batch.index.tolist()):
+        pause()
+        name = text.get(hashed) or str(hashed)
+        number[f] = known = numbers.setdefault((hashed == CONSTANT, name), len(names))
+        if known == len(names):
+            names.append(name)
+            first.append(f)
+    is_constant = np.zeros(len(names), bool)
+    is_constant[number[batch.index == CONSTANT]] = True
 
     def named(shares: Iterable[Share]) -> tuple[Share, ...]:
         """Name shares, add up those of a feature and those of a part without a feature, and put features first."""
-        sums: dict[tuple[bool, str], Share] = {}
+        of_part: dict[str, Float64s] = {}  # what the features of each name add
+        others: dict[str, Share] = {}
+
+        def add(name: str, summand: str, share: Share) -> None:
+            known = others.get(name) or Share(name, 0.0)
+            parts = added(known.parts, {summand: share.share}) if share.part else known.parts
+            others[name] = known._replace(share=known.share + share.share, parts=parts)
+
         for share in shares:
             pause()
-            is_feature = share.feature >= 0 and batch.index[share.feature] != CONSTANT
-            own = names[share.feature] if share.feature >= 0 else share.name
-            of_part = bool(share.part) and share.feature < 0
-            name, summand = (f"({share.part})", own) if of_part else (own, share.part)
-            known = sums.get((is_feature, name)) or Share(name, 0.0, feature=share.feature if is_feature else -1)
-            parts = added(known.parts, {summand: share.share}) if share.part else known.parts
-            sums[is_feature, name] = known._replace(share=known.share + share.share, parts=parts)
-        return tuple(sorted(sums.values(), key=lambda share: (share.feature < 0, -abs(share.share))))
+            if isinstance(share, OfFeatures):
+                values = share.values()
+                sums = np.bincount(number[: len(values)], values, len(names))
+                for i in np.flatnonzero(is_constant & (sums != 0)).tolist():
+                    add(names[i], share.part, share._replace(share=float(sums[i])))
+                of_part[share.part] = of_part.get(share.part, 0.0) + np.where(is_constant, 0.0, sums)
+            elif share.part:
+                add(f"({share.part})", share.name, share)
+            else:
+                add(share.name, "", share)
+        listed = [*of_features(of_part)]
+        rest = [share for share in listed if share.others]
+        return (*(share for share in listed if not share.others), *sorted(others.values(), key=_size), *rest)
+
+    def of_features(of_part: dict[str, Float64s]) -> Iterator[Share]:
+        total = sum(of_part.values(), np.zeros(len(names)))
+        order = np.argsort(-np.abs(total), kind="stable")
+        order = order[: np.count_nonzero(total)]
+        shown = len(order) if most is None or len(order) <= most + 1 else most
+        for i in order[:shown].tolist():
+            pause()
+            parts = {part: float(sums[i]) for part, sums in of_part.items() if part and sums[i]}
+            yield Share(names[i], float(total[i]), feature=first[i], parts=parts)
+        if shown < len(order):
+            rest = order[shown:]
+            parts = {part: math.fsum(sums[rest]) for part, sums in of_part.items() if part and sums[rest].any()}
+            yield sum_of_rest(len(rest), math.fsum(total[rest]), parts)
 
     def parts_of(shares: Iterable[Share]) -> dict[str, float]:
         return functools.reduce(added, ({share.part: share.share} for share in shares if share.part), {})
@@ -70,7 +110,7 @@ def explanation(
         by_path = bool(one.path) and all(share.feature < 0 for share in one.shares)
         by_path = by_path and (one.score is not None or not any_score)
         one = replace(one, label=naming(one.label), by_path=by_path, parts=parts_of(one.shares))
-        if not (all_turns or one.needs_turns):
+        if most is not None and not one.needs_turns:
             one = replace(one, path=tuple(replace(turn, shares=()) for turn in one.path))
         return with_shares(one, named)
 
@@ -91,11 +131,16 @@ def explanation(
 
 def _any_share(classes: Sequence[ExplainedClass], batch: Batch) -> bool:
     """Return whether a feature of an example other than the constant adds to a score, or it has no other features."""
-    if (batch.index == CONSTANT).all():
+    features = batch.index != CONSTANT
+    if not features.any():
         return True
     return any(
-        share.share != 0 and share.feature >= 0 and batch.index[share.feature] != CONSTANT
+        isinstance(share, OfFeatures) and bool(share.values()[features[: len(share.values())]].any())
         for one in classes
         for own in (one.shares, *(turn.shares for turn in one.path))
         for share in own
     )
+
+
+def _size(share: Share) -> float:
+    return -abs(share.share)

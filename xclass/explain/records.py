@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from ..array_types import Float64s
 from ..system.printable import printable
-from ..system.steps import pause
 
 SMALLEST = 5e-7  # shares that text does not show, because they would be 0.000000
 SHARES, SHARES_OF_TURN = 10, 3  # shares of a class and of a turn that are printed
@@ -55,6 +55,12 @@ class Share(NamedTuple):
     feature: int = -1
     parts: Mapping[str, float] = {}
     others: int = 0
+
+
+class OfFeatures(Share):
+    """Stand for the shares of all features until they have names: `values` returns them, float64[s], 0 for none."""
+
+    values: Callable[[], Float64s]
 
 
 @dataclass(frozen=True)
@@ -262,15 +268,18 @@ def with_shares(one: ExplainedClass, changed: Callable[[tuple[Share, ...]], tupl
 
 def _largest(shares: tuple[Share, ...], most: int) -> tuple[Share, ...]:
     """Return the first shares of features, those of all else, and one with the sum of the other features."""
-    pause()
     of_features = [share for share in shares if share.feature >= 0]
     if len(of_features) <= most + 1:
         return shares
     rest = of_features[most:]
     parts = functools.reduce(added, (share.parts for share in rest))
-    total = math.fsum(share.share for share in rest)
-    summed = Share(f"(rest: {len(rest)} features)", total, parts=parts, others=len(rest))
+    summed = sum_of_rest(len(rest), math.fsum(share.share for share in rest), parts)
     return (*of_features[:most], *(share for share in shares if share.feature < 0), summed)
+
+
+def sum_of_rest(count: int, total: float, parts: Mapping[str, float]) -> Share:
+    """Return the share with the sum of `count` features that are not listed."""
+    return Share(f"(rest: {count} features)", total, parts=parts, others=count)
 
 
 def added(sums: Mapping[str, float], values: Mapping[str, float]) -> dict[str, float]:

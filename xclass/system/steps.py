@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-SECONDS = 0.01  # of a step, unless the job pauses more rarely
+SECONDS = 0.005  # of a step, unless the job pauses more rarely
 _own = threading.local()
 
 

@@ -29,7 +29,7 @@ from ...reductions.multiclass.reduction import Multiclass
 from ...reductions.multiclass.with_rows import MulticlassWithRows
 from ...system.steps import pause
 from . import means
-from .reasons import NOTHING, chosen, of_regressor, score_of, shares_of
+from .reasons import NOTHING, chosen, later, of_regressor, scaled, score_of, shares_of
 
 LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_nodes.vote`
 OPINIONS = (  # o(y) that are no sum over features: index, part, name
@@ -203,8 +203,7 @@ def _pooled(pool: Float64s, opinions: Sequence[Reasons], parts: Sequence[str], l
     def of_class(c: int, p: float) -> ExplainedClass:
         shares = [share for by_class, others in terms for share in by_class.get(c, others)]
         paths = tuple(turn for own in listed for one in own if one.label == c for turn in one.path)
-        ordered = tuple(sorted(shares, key=lambda share: -abs(share.share)))
-        return ExplainedClass(c, sum(share.share for share in shares), p, ordered, paths)
+        return ExplainedClass(c, sum(share.share for share in shares), p, tuple(shares), paths)
 
     explained, others = chosen(map(of_class, order, result.top_p[0].tolist()), k, label)
     if not explained:
@@ -236,10 +235,7 @@ def _pool_terms(
     constant = log_p[0] - factor * score[0]
     by_class = {}
     for one, own_log_p in zip(classes, log_p.tolist(), strict=True):
-        shares = [
-            share._replace(share=power * factor * share.share, part=share.part or part)
-            for share in one.shares
-        ]  # fmt: skip
+        shares = [scaled(share, power * factor, part) for share in one.shares]
         if own_log_p < math.log(LEAST_OPINION):
             shares.append(
                 Share(
@@ -310,4 +306,5 @@ class TreePaths:
                 yield Turn(name, "odd" if odd else "even", float(s[i]), None, self._shares(place), self._number)
 
     def _shares(self, place: int) -> tuple[Share, ...]:
-        return shares_of(of_regressor(self._weights.words, self._h, self._x, place))
+        pause()
+        return later(lambda: of_regressor(self._weights.words, self._h, self._x, place))

@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from ...array_types import Float32s, Float64s, UInt64s
 from ...binary import gd, tagged_words, word_owners
-from ...explain.records import ExplainedClass, Reasons, Share, Turn
+from ...explain.records import ExplainedClass, OfFeatures, Reasons, Share, Turn
 from ...kernels.constants import GOLDEN, SPREAD
 from ...reductions.core import tree_routers
 from ...system.steps import pause
 
 MOST_OTHERS = 10  # classes that are listed without shares
+PIECE = 1 << 13  # features whose shares are computed at a time
 NOTHING = Reasons([], [], 0)  # of a learner without classes
 
 
 def shares_of(values: Float64s, part: str = "") -> tuple[Share, ...]:
-    """Return the shares of features for which a value, of float64[s], is not 0."""
+    """Return the shares of features, those of float64[s] that are not 0."""
     pause()
-    return tuple(Share("", float(values[f]), part, f) for f in np.flatnonzero(values).tolist())
+    return (_of_features(float(values.sum()), part, lambda: values),) if values.any() else ()
+
+
+def later(values: Callable[[], Float64s]) -> tuple[Share, ...]:
+    """Return the shares of features that are computed only if they are shown."""
+    return (_of_features(math.nan, "", values),)
+
+
+def _of_features(total: float, part: str, values: Callable[[], Float64s]) -> OfFeatures:
+    share = OfFeatures("", total, part, 0)
+    share.values = values
+    return share
+
+
+def scaled(share: Share, factor: float, part: str) -> Share:
+    """Return a share, or those of features, times a factor, with a part if it has none."""
+    total, part = factor * share.share, share.part or part
+    if isinstance(share, OfFeatures):
+        return _of_features(total, part, lambda: factor * share.values())
+    return share._replace(share=total, part=part)
 
 
 def initial_share(initial: np.float32) -> tuple[Share, ...]:
@@ -99,13 +120,17 @@ def _mixed(h: UInt64s, key: int) -> UInt64s:
 
 def of_regressor(words: tagged_words.Words, h: UInt64s, x: Float32s, place: int) -> Float64s:
     """Return the shares in the score of a regressor of `adagrad`, float64[s], 0 where it has no word."""
-    z = _mixed(h, place >> 3)
-    line = ((z >> words.shift) * tagged_words.LANES).astype(np.int64)
-    tag = np.maximum((z >> words.tag_shift).astype(np.uint32) & tagged_words.TAG_MASK, tagged_words.LEAST_TAG)
-    wanted = (tag & tagged_words.OF_BLOCK) | np.uint32(place & 7)
-    word = tagged_words.read_lines(words, line)
-    own = (word & tagged_words.TAG_MASK) == wanted[:, None]
-    w, g = np.empty(word.size, np.float32), np.empty(word.size, np.float32)
-    word_owners.decode(np.ascontiguousarray(word.reshape(-1)), w, g)
-    products: Float64s = np.where(own, w.reshape(word.shape).astype(np.float64), 0.0).sum(axis=1) * x
+    products = np.empty(len(h))
+    for at in range(0, len(h), PIECE):
+        pause()
+        piece = slice(at, at + PIECE)
+        z = _mixed(h[piece], place >> 3)
+        line = ((z >> words.shift) * tagged_words.LANES).astype(np.int64)
+        tag = np.maximum((z >> words.tag_shift).astype(np.uint32) & tagged_words.TAG_MASK, tagged_words.LEAST_TAG)
+        wanted = (tag & tagged_words.OF_BLOCK) | np.uint32(place & 7)
+        word = tagged_words.read_lines(words, line)
+        own = (word & tagged_words.TAG_MASK) == wanted[:, None]
+        w, g = np.empty(word.size, np.float32), np.empty(word.size, np.float32)
+        word_owners.decode(np.ascontiguousarray(word.reshape(-1)), w, g)
+        products[piece] = np.where(own, w.reshape(word.shape).astype(np.float64), 0.0).sum(axis=1) * x[piece]
     return products

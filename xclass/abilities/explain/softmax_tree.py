@@ -12,7 +12,8 @@ from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...reductions.softmax_tree import inference
 from ...reductions.softmax_tree.inference import PreparedTree
 from ...reductions.softmax_tree.reduction import SoftmaxTree
-from .reasons import NOTHING, chosen
+from ...system.steps import pause
+from .reasons import NOTHING, chosen, shares_of
 
 
 def explain(learner: SoftmaxTree, batch: Batch, k: int) -> Reasons:
@@ -24,25 +25,31 @@ def explain(learner: SoftmaxTree, batch: Batch, k: int) -> Reasons:
     leaf = -1 - int(prepared.tree.left[node])
     first, last = int(prepared.tree.first[leaf]), int(prepared.tree.first[leaf + 1])
     size = last - first
-    terms: list[list[Share]] = [[Share("intercept", float(prepared.tree.score[c]))] for c in range(first, last)]
+    intercept = prepared.tree.score[first:last].tolist()
+    terms: list[dict[int, float]] = [{} for _ in range(size)]  # what each feature adds to a class
     for f in range(len(index)):
+        pause()
         row = _row(prepared, node, index[f])
         if row >= 0:
             for j in range(int(prepared.tree.entry[row]), int(prepared.tree.entry[row + 1])):
                 share = float(prepared.tree.value[j]) * float(x[f])
                 if share:
-                    terms[int(prepared.tree.owner[j])].append(Share("", share, feature=f))
-    score = np.array([math.fsum(term.share for term in of_class) for of_class in terms])
+                    terms[int(prepared.tree.owner[j])][f] = share
+    score = np.array([math.fsum((*own.values(), base)) for own, base in zip(terms, intercept, strict=True)])
     highest = score.max()
     odds = np.exp(np.maximum(score - highest, -700.0))
     log_total = float(highest + math.log(odds.sum()))
     inside = 1.0 / (1.0 + eps * (classes - size))
     p = inside * odds / odds.sum()
     labels = prepared.tree.label[first:last]
-    ranked = (
-        ExplainedClass(int(labels[c]), float(score[c]), float(p[c]), tuple(terms[c]), path)
-        for c in np.argsort(-score, kind="stable").tolist()
-    )
+
+    def of_class(c: int) -> ExplainedClass:
+        own = np.zeros(len(index))
+        own[[*terms[c]]] = [*terms[c].values()]
+        shares = Share("intercept", intercept[c]), *shares_of(own)
+        return ExplainedClass(int(labels[c]), float(score[c]), float(p[c]), shares, path)
+
+    ranked = map(of_class, np.argsort(-score, kind="stable").tolist())
     explained, others = chosen(ranked, k, label)
     if 1 <= label <= classes and label not in labels:
         explained.append(ExplainedClass(label, None, eps * inside))
@@ -53,17 +60,16 @@ def _route(prepared: PreparedTree, index: UInt32s, x: Float32s) -> tuple[int, tu
     """Return the node of the leaf that an example reaches, and its way."""
     node, path = 0, []
     while prepared.tree.left[node] >= 0:
-        terms = [Share("intercept", float(prepared.tree.bias[node]))] if prepared.tree.bias[node] else []
+        score, own = float(prepared.tree.bias[node]), np.zeros(len(index))
+        shares = (Share("intercept", score),) if score else ()
         for f in range(len(index)):
+            pause()
             at = _row(prepared, node, index[f])
-            share = float(prepared.tree.weight[at]) * float(x[f]) if at >= 0 else 0.0
-            if share:
-                terms.append(Share("", share, feature=f))
-        score = 0.0
-        for term in terms:
-            score += term.share  # in the order of the kernel
+            if at >= 0:
+                own[f] = float(prepared.tree.weight[at]) * float(x[f])
+                score += own[f]  # in the order of the kernel
         right = score >= 0.0
-        path.append(Turn(str(node), "right" if right else "left", score, None, tuple(terms)))
+        path.append(Turn(str(node), "right" if right else "left", score, None, (*shares, *shares_of(own))))
         node = int(prepared.tree.right[node] if right else prepared.tree.left[node])
     return node, tuple(path)
 

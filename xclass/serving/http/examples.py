@@ -201,8 +201,8 @@ class Explainer:
         batches = list(learner.inputs.batches(examples))
         single = (batch_ops.cut(batch, i, i + 1) for batch in batches for i in range(batch.n))
         given = learner.inputs.opened(examples)
-        for one in results.explanations(learner.core, single, given, self._question.k or 2, all_turns=False):
-            found.append(one.limited(shares, shares).as_dict())
+        for one in results.explanations(learner.core, single, given, self._question.k or 2, most=shares):
+            found.append(one.as_dict())
             pause()
         return found
 
