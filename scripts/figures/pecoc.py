@@ -24,7 +24,6 @@ import argparse
 import json
 import math
 import shlex
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from scripts.lib.command_line import names, run, work_folder
@@ -32,27 +31,6 @@ from scripts.lib.data_sets import prepare
 from scripts.lib.plots import plotting
 from scripts.lib.processes import TOOLS, BenchError, measure
 from scripts.lib.results import number, test_error
-
-
-@dataclass
-class Point:
-    """The measurements of one run."""
-
-    set: str
-    classes: int
-    m: int
-    squared: float  # mean of (1 - f(y|x))**2, all examples
-    log: float  # of those whose label was known
-    error: float  # share of wrong predictions, progressive
-    test_error: float
-    regressors: float  # mean squared loss of those evaluated for the label
-    measured: float  # multiplier: squared loss of the known over `regressors`
-    theory: float
-    theory_here: float  # with the mean number of nodes on a label's path in place of log_m K
-    asked: float  # regressors scored per label
-    asked_theory: float
-    search: float  # regressors scored to find the most probable class of a test example
-    seconds: float
 
 
 def theory(m: int, classes: int) -> tuple[float, float]:
@@ -69,7 +47,7 @@ def arities_for(classes: int) -> list[int]:
     return arities
 
 
-def measured(folder: Path, name: str, classes: int, m: int, words: list[str]) -> Point:
+def measured(folder: Path, name: str, classes: int, m: int, words: list[str]) -> dict:
     """Train and test once."""
     xclass = [*TOOLS["xclass"]]
     options = ["--cpt", str(classes), "--cpt_arity", str(m), *words]
@@ -84,58 +62,66 @@ def measured(folder: Path, name: str, classes: int, m: int, words: list[str]) ->
     regressors = number(summary, "their average squared loss =")
     multiplier, bound_asked = theory(m, classes)
     really = number(summary, "regressors scored per label =")
-    return Point(
-        name,
-        classes,
-        m,
-        squared,
-        number(summary, "^average log loss ="),
-        number(summary, "^average loss ="),
-        test_error(folder / "test.vw", folder / "c.predictions"),
-        regressors,
-        known / regressors,
-        multiplier,
-        4 * (1 - 1 / m) ** 2 * (really / (m - 1)) ** 2,
-        really,
-        bound_asked,
-        number(test.stderr, "nodes opened by a search: mean") * (m - 1),
-        train.wall,
-    )
+    return {
+        "set": name,
+        "classes": classes,
+        "m": m,
+        "squared": squared,
+        "log": number(summary, "^average log loss ="),
+        "error": number(summary, "^average loss ="),
+        "test_error": test_error(folder / "test.vw", folder / "c.predictions"),
+        "regressors": regressors,
+        "measured": known / regressors,
+        "theory": multiplier,
+        "theory_here": 4 * (1 - 1 / m) ** 2 * (really / (m - 1)) ** 2,
+        "asked": really,
+        "asked_theory": bound_asked,
+        "search": number(test.stderr, "nodes opened by a search: mean") * (m - 1),
+        "seconds": train.wall,
+    }
 
 
 COLUMNS = (  # head, cell
-    ("set", "{p.set}"),
-    ("K", "{p.classes}"),
-    ("m", "{p.m}"),
-    ("squared loss", "{p.squared:.3f}"),
-    ("log loss", "{p.log:.3f}"),
-    ("error", "{p.error:.3f}"),
-    ("test error", "{p.test_error:.3f}"),
-    ("regressors' squared loss", "{p.regressors:.4f}"),
-    ("multiplier, measured", "{p.measured:.1f}"),
-    ("multiplier, theory", "{p.theory:.1f}"),
-    ("theory of this tree", "{p.theory_here:.1f}"),
-    ("regressors of a label", "{p.asked:.1f}"),
-    ("(m - 1) log_m K", "{p.asked_theory:.1f}"),
-    ("regressors of a search", "{p.search:.1f}"),
-    ("seconds", "{p.seconds:.1f}"),
+    ("set", "{set}"),
+    ("K", "{classes}"),
+    ("m", "{m}"),
+    ("squared loss", "{squared:.3f}"),
+    ("log loss", "{log:.3f}"),
+    ("error", "{error:.3f}"),
+    ("test error", "{test_error:.3f}"),
+    ("regressors' squared loss", "{regressors:.4f}"),
+    ("multiplier, measured", "{measured:.1f}"),
+    ("multiplier, theory", "{theory:.1f}"),
+    ("theory of this tree", "{theory_here:.1f}"),
+    ("regressors of a label", "{asked:.1f}"),
+    ("(m - 1) log_m K", "{asked_theory:.1f}"),
+    ("regressors of a search", "{search:.1f}"),
+    ("seconds", "{seconds:.1f}"),
 )
 
 
-def draw(pyplot, points: list[Point], file: Path) -> None:
+def draw(pyplot, points: list[dict], file: Path) -> None:
     """Theory and measurement, a picture per set."""
-    sets = list(dict.fromkeys(p.set for p in points))
+    sets = list(dict.fromkeys(p["set"] for p in points))
     figure, axes = pyplot.subplots(1, len(sets), figsize=(4.5 * len(sets), 4), squeeze=False)
     for name, area in zip(sets, axes[0], strict=True):
-        of_set = [p for p in points if p.set == name]
+        of_set = [p for p in points if p["set"] == name]
         area.loglog(
-            [p.asked_theory for p in of_set], [p.theory for p in of_set], "--", color="grey", label="theory, at most"
+            [p["asked_theory"] for p in of_set],
+            [p["theory"] for p in of_set],
+            "--",
+            color="grey",
+            label="theory, at most",
         )
-        area.loglog([p.asked for p in of_set], [p.theory_here for p in of_set], ":", color="grey", label="of this tree")
-        area.loglog([p.asked for p in of_set], [p.measured for p in of_set], "o-", label="measured")
+        area.loglog(
+            [p["asked"] for p in of_set], [p["theory_here"] for p in of_set], ":", color="grey", label="of this tree"
+        )
+        area.loglog([p["asked"] for p in of_set], [p["measured"] for p in of_set], "o-", label="measured")
         for p in of_set:
-            area.annotate(f"m = {p.m}", (p.asked, p.measured), textcoords="offset points", xytext=(4, 4), fontsize=8)
-        area.set_title(f"{name}, K = {of_set[0].classes}")
+            area.annotate(
+                f"m = {p['m']}", (p["asked"], p["measured"]), textcoords="offset points", xytext=(4, 4), fontsize=8
+            )
+        area.set_title(f"{name}, K = {of_set[0]['classes']}")
         area.set_xlabel("regressors scored per label")
         area.set_ylabel("squared loss / regressors' squared loss")
         area.legend()
@@ -174,9 +160,9 @@ def main() -> None:
         for name, (folder, classes) in folders.items():
             for m in given.arities or arities_for(classes):
                 points.append(measured(folder, name, classes, m, shlex.split(given.args)))
-                print("| " + " | ".join(cell.format(p=points[-1]) for _, cell in COLUMNS) + " |", flush=True)
+                print("| " + " | ".join(cell.format(**points[-1]) for _, cell in COLUMNS) + " |", flush=True)
     if given.json:
-        given.json.write_text(json.dumps([asdict(p) for p in points], indent=1) + "\n", encoding="utf-8")
+        given.json.write_text(json.dumps(points, indent=1) + "\n", encoding="utf-8")
     if pyplot:
         draw(pyplot, points, given.plot)
 

@@ -16,7 +16,16 @@ candidates  test error against the number of candidates, with and without path f
 bernstein   test error against the multiplier of the bound's penalty; 0 is the empirical recall alone, and `never` stops
             at leaves only, which is what VW does with 0. LTCB: 91 with 0, 78 with 1.
 
-Prints the numbers as a Markdown table. Data as of scripts/paper/stand_ins.py, with the options it gives a set.
+With --paper, runs have the paper's settings: its table 3 (rate 1, logistic loss), Vowpal Wabbit's rules, by which the
+figures were made, K - 1 routers of LOMTree and no crosses with the path; else those of xclass, but for the end of
+descent, which is always VW's. "p" is that of the N - 1 chi-squared test that both errors are the same.
+
+Prints the numbers as a Markdown table. Data as of scripts/paper/stand_ins.py, with the options it gives a set. The
+paper's own sets are in paper_data after `sh scripts/paper/aloi.sh` and so on:
+
+    python -m scripts.figures.recall_tree comparison paper_data --paper --sets aloi/vw,imagenet/vw,odp/vw
+    python -m scripts.figures.recall_tree order paper_data --paper --sets ltcb_enwik9/vw
+    python -m scripts.figures.recall_tree candidates paper_data --paper --sets aloi/vw --passes 80
 """
 
 from __future__ import annotations
@@ -27,20 +36,29 @@ from pathlib import Path
 
 from scripts.lib.command_line import numbers, parser, run, with_data, workspace
 from scripts.lib.data_sets import BITS, bits_of, options_of, passes_of, path_crosses, prepare
+from scripts.lib.experiments import VW_LOMTREE, VW_TREE
 from scripts.lib.papers import METHODS
 from scripts.lib.plots import log_axis, name_axes, plotting, save
-from scripts.lib.results import ResultStore, summary_loss, table, table_row
+from scripts.lib.results import ResultStore, chi_squared_test, summary_loss, table, table_row
 from scripts.lib.training import error_of, head, learn, testing_cost
 
 ALL = 1 << 26  # examples a buffer holds that permutes any of the sets
 FIRST = 1000  # examples before which nothing is shown
+PAPER = {  # options of table 3, and those of VW
+    "oaa": "-l 1 --loss_function logistic",
+    "recall_tree": f"-l 1 {VW_TREE}",
+    "log_multi": f"-l 1 {VW_LOMTREE} --max_predictors {{K-1}}",
+}
 COMPARED = {"oaa": "OAA", "recall_tree": "Recall Tree", "log_multi": "LOMTree"}
 TIMED = 20_000  # examples that are learned, and then predicted, to be timed
 
 
-def words(name: str, classes: int, more: str) -> list[str]:
+def words(given: argparse.Namespace, name: str, classes: int, more: str) -> list[str]:
     """The options of a run, with VW's rule for the end of descent, which made the paper's figures."""
+    more = f"{PAPER['recall_tree']} {more}" if given.paper else more
     more = more if "--recall_stop" in more else f"--recall_stop bound {more}"
+    if "--recall_stop never" in more:
+        more = more.replace("--recall_stop bound", "")
     return shlex.split(f"--recall_tree {classes} -b {BITS.get(name, 24)} {options_of(name)} {more}")
 
 
@@ -83,8 +101,10 @@ def comparison(given: argparse.Namespace, pyplot) -> None:
             folder, classes[name] = prepare(given.data_dir, name, work)
             for method, found in results.items():
                 crosses = path_crosses(name) if method == "recall_tree" else ""
-                text = f"{METHODS[method]} {options_of(name)} {crosses} -b {bits_of(name, method, classes[name])}"
-                options = shlex.split(text.replace("{K}", str(classes[name])))
+                more = PAPER[method] if given.paper else crosses
+                text = f"{METHODS[method]} {options_of(name)} {more} -b {bits_of(name, method, classes[name])}"
+                text = text.replace("{K}", str(classes[name])).replace("{K-1}", str(classes[name] - 1))
+                options = shlex.split(text)
                 several = [*options, *shlex.split(passes_of(name))]
                 key = {"set": name, "figure": "comparison", "command": shlex.join(several)}
                 error = store.get(key, lambda f=folder, o=several: tested(f, o))
@@ -134,7 +154,9 @@ def order(given: argparse.Namespace, pyplot) -> None:
         for name in sets:
             folder, classes = prepare(given.data_dir, name, work)
             for way, more in (("in order", ""), ("permuted", f"--shuffle {ALL}")):
-                options = words(name, classes, f"{more} {f'--examples {given.examples}' if given.examples else ''}")
+                options = words(
+                    given, name, classes, f"{more} {f'--examples {given.examples}' if given.examples else ''}"
+                )
                 key = {"set": name, "figure": "order", "command": shlex.join(options)}
                 curves[name, way] = store.get(key, lambda f=folder, o=options: curve(f, o))["rows"]
     rows = []
@@ -142,8 +164,10 @@ def order(given: argparse.Namespace, pyplot) -> None:
         permuted = dict(curves[name, "permuted"])
         for n, error in curves[name, "in order"]:
             if n >= min(FIRST, max(permuted)) and n in permuted:
-                rows.append([name, f"{n:,}", f"{error:.2f}", f"{permuted[n]:.2f}", f"{error - permuted[n]:+.2f}"])
-    print(table(["set", "examples", "in order, error %", "permuted, error %", "difference"], rows))
+                p = chi_squared_test(error / 100, n, permuted[n] / 100, n)
+                cells = [f"{error:.2f}", f"{permuted[n]:.2f}", f"{error - permuted[n]:+.2f}", f"{p:.2g}"]
+                rows.append([name, f"{n:,}", *cells])
+    print(table(["set", "examples", "in order, error %", "permuted, error %", "difference", "p"], rows))
     if pyplot:
         figure, areas = pyplot.subplots(1, len(sets), figsize=(4.5 * len(sets), 3.6), squeeze=False)
         for name, area in zip(sets, areas[0], strict=True):
@@ -167,14 +191,15 @@ def ways_of(name: str) -> dict[str, str]:
 def candidates(given: argparse.Namespace, pyplot) -> None:
     """Figure 5b."""
     sets = given.sets or ["aloi27"]
-    results = {}
+    results, tests = {}, {}
     with workspace(given) as (work, store):
         for name in sets:
             folder, classes = prepare(given.data_dir, name, work)
             passes = f"--passes {given.passes} --holdout_off" if given.passes > 1 else ""
+            tests[name] = (folder / "test.vw").read_bytes().count(b"\n")
             for f in [f for f in given.candidates if f <= classes]:
                 for way, more in ways_of(name).items():
-                    options = words(name, classes, f"--max_candidates {f} {more} {passes}")
+                    options = words(given, name, classes, f"--max_candidates {f} {more} {passes}")
                     results[name, f, way] = measured(store, folder, name, options)
     sizes = {name: list(dict.fromkeys(f for of, f, _ in results if of == name)) for name in sets}
     ways = list(dict.fromkeys(way for _, _, way in results))
@@ -182,8 +207,10 @@ def candidates(given: argparse.Namespace, pyplot) -> None:
     for name in sets:
         for f in sizes[name]:
             cells = [results.get((name, f, way)) for way in ways]
-            rows.append([name, str(f), *(f"{cell['error']:.2f}" if cell else "" for cell in cells)])
-    print(table(["set", "candidates", *(f"{way}, test error %" for way in ways)], rows))
+            n = tests[name]
+            p = chi_squared_test(cells[0]["error"] / 100, n, cells[1]["error"] / 100, n)
+            rows.append([name, str(f), *(f"{cell['error']:.2f}" if cell else "" for cell in cells), f"{p:.2g}"])
+    print(table(["set", "candidates", *(f"{way}, test error %" for way in ways), "p of the first two"], rows))
     if pyplot:
         figure, areas = pyplot.subplots(1, len(sets), figsize=(4.5 * len(sets), 3.6), squeeze=False)
         for name, area in zip(sets, areas[0], strict=True):
@@ -207,7 +234,7 @@ def bernstein(given: argparse.Namespace, pyplot) -> None:
             folder, classes = prepare(given.data_dir, name, work)
             for multiplier in multipliers:
                 bound = "--recall_stop never" if multiplier == "never" else f"--bern_hyper {multiplier}"
-                options = words(name, classes, bound)
+                options = words(given, name, classes, bound)
                 results[name, multiplier] = measured(store, folder, name, options)
     rows = []
     for (name, multiplier), result in results.items():
@@ -232,6 +259,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("figure", choices=FIGURES)
     with_data(options)
+    options.add_argument("--paper", action="store_true", help="the paper's settings")
     options.add_argument("--examples", type=int, metavar="N", help="order: the first so many")
     options.add_argument("--candidates", type=numbers, default=[2, 5, 10, 20, 40, 80, 160], metavar="F,F")
     options.add_argument("--passes", type=int, default=5, help="candidates: times through the data (default: 5)")

@@ -24,7 +24,7 @@ import shlex
 from pathlib import Path
 
 from scripts.lib import papers
-from scripts.lib.command_line import run
+from scripts.lib.command_line import names, run, with_data
 from scripts.lib.data_sets import (
     SETS,
     bits_of,
@@ -45,6 +45,7 @@ METHODS = {
 }
 METHODS["multiclass"] = "--multiclass {K}"  # what is learned where nothing is named
 PROBABLE = ("oaa", "recall_tree", "cpt", "hsm", "softmax_tree", "multiclass")  # methods that have probabilities
+FIVE = ["--top_k", "5", "--perplexity"]
 HEADS = {
     "oaa": "OAA",
     "recall_tree": "Recall Tree",
@@ -86,33 +87,27 @@ def words_of(name: str, method: str, classes: int | str) -> list[str]:
 def commands(name: str, method: str, classes: int | str, small: bool) -> tuple[list[str], list[str]]:
     """Return the words that train and test."""
     words = words_of(name, method, classes)
-    if small:
-        words = papers.cut(words, papers.CUT_DOWN)
+    words = papers.cut(words, papers.CUT_DOWN) if small else words
     predict = ["-t", "-i", f"{method}.model", "-p", f"{method}.predictions"]
-    if method in PROBABLE:
-        predict += ["--top_k", "5", "--perplexity"]
-    return [*words, "-f", f"{method}.model"], predict
+    return [*words, "-f", f"{method}.model"], [*predict, *(FIVE if method in PROBABLE else [])]
 
 
 def measured_cell(name: str, method: str, folder: Path, classes: int, small: bool) -> dict:
     """Measure a cell."""
-    xclass = TOOLS["xclass"]
     learn, predict = commands(name, method, classes, small)
-    if not small:  # compiles
-        measure([*xclass, "-d", "few.vw", *learn], folder)
-        measure([*xclass, "-d", "few.vw", *predict], folder)
-    train = measure([*xclass, "-d", "train.vw", *learn], folder)
-    test = measure([*xclass, "-d", "test.vw", *predict], folder)
+    runs = {}
+    for data in ("few", "whole") if not small else ("whole",):  # the first one compiles
+        for part, words in (("train", learn), ("test", predict)):
+            runs[part] = measure([*TOOLS["xclass"], "-d", f"{part if data == 'whole' else data}.vw", *words], folder)
+    (folder / f"{method}.model").unlink()
+    train, summary = runs["train"], runs["test"].stderr
     cell = {
-        "error": measured(test.stderr, "error"),
+        "error": measured(summary, "error"),
         "cpu_seconds": train.cpu,
         "seconds": train.wall,
         "memory": train.memory,
     }
-    if method in PROBABLE:
-        cell |= {name: measured(test.stderr, name) for name in ("top5", "perplexity", "squared")}
-    (folder / f"{method}.model").unlink()
-    return cell
+    return cell | {one: measured(summary, one) for one in ("top5", "perplexity", "squared") if method in PROBABLE}
 
 
 # -- the report ------------------------------------------------------------------------------------------------------
@@ -172,91 +167,81 @@ def report(results: list[dict]) -> str:
 # -- the command line ------------------------------------------------------------------------------------------------
 
 
-def chosen(text: str | None, known: dict, option: str) -> list[str]:
-    """Return the names of a list by commas, in the order they are known in; all of them where none is given."""
-    names = text.split(",") if text else list(known)
-    strange = [name for name in names if name not in known]
+def chosen(given: list[str] | None, known: dict, option: str) -> list[str]:
+    """Return the names that are given, in the order they are known in; all of them where none is given."""
+    strange = [name for name in given or [] if name not in known]
     if strange:
         raise BenchError(f"--{option} {strange[0]}: must be one of {', '.join(known)}")
-    return [name for name in known if name in names]
+    return [name for name in known if not given or name in given]
 
 
 def main() -> int:
     """Measure what is not there yet, write the tables; return 1 if a cell failed."""
     parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("data_dir", type=Path, metavar="DATA_DIR")
-    parser.add_argument("--sets", metavar="A,B", help=f"of {', '.join(SETS)}")
-    parser.add_argument("--methods", metavar="A,B", help=f"of {', '.join(METHODS)}")
+    with_data(parser)
+    parser.add_argument("--methods", type=names, metavar="A,B", help=f"of {', '.join(METHODS)}")
     parser.add_argument("--small", action="store_true", help=f"the first {FIRST} examples of each set")
     parser.add_argument("--dry_run", action="store_true", help="print the commands, do nothing")
     parser.add_argument("--work", type=Path, default=ROOT / "paper_data" / "stand_ins", metavar="DIR", help="for files")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="what was measured; the tables stand beside it as .md"
-    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="what was measured; the tables are beside it as .md")
     given = parser.parse_args()
-    names, methods = chosen(given.sets, SETS, "sets"), chosen(given.methods, METHODS, "methods")
+    sets, methods = chosen(given.sets, SETS, "sets"), chosen(given.methods, METHODS, "methods")
     if not given.data_dir.is_dir():
         raise BenchError(f"{given.data_dir} is no folder")
-    absent = [name for name in names if not has_training_file(given.data_dir, name)]
-    if absent and (given.sets or absent == names):
+    absent = [name for name in sets if not has_training_file(given.data_dir, name)]
+    if absent and (given.sets or absent == sets):
         raise BenchError(f"{given.data_dir / absent[0]} has neither train.vw nor train.txt, plain or .gz")
     for name in absent:
         print(f"left out: {given.data_dir} has no {name}", flush=True)
-    names = [name for name in names if name not in absent]
     work = (given.work / "small" if given.small else given.work).absolute()
     path = given.json or work / "stand_ins.json"
-    if given.dry_run:
-        for name in names:
-            labels = file_in(given.data_dir / name, "labels.txt")
-            show(name, methods, classes_in(labels.parent) if labels and not given.small else "K", given.small)
-        return 0
-    work.mkdir(parents=True, exist_ok=True)
+    if not given.dry_run:
+        work.mkdir(parents=True, exist_ok=True)
     results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    failed = measure_all(given, names, methods, work, path, results)
+    failed = []
+    for name in sets:
+        if name not in absent:
+            failed += make_set(given, name, methods, work, path, results)
+    if given.dry_run:
+        return 0
     path.with_suffix(".md").write_text(report(results), encoding="utf-8")
     print("\n" + report(results) + f"\nThese tables are in {path.with_suffix('.md')}, all figures in {path}.")
-    for line in failed:
-        print(line)
+    print(*failed, sep="\n")
     return 1 if failed else 0
 
 
-def show(name: str, methods: list[str], classes: int | str, small: bool) -> None:
-    """Print the commands of a set."""
-    print(f"{name}, for {titles(name)}:")
-    for method in methods:
-        learn, predict = commands(name, method, classes, small)
-        print(papers.as_typed(["-d", "train.vw", *learn]))
-        print(papers.as_typed(["-d", "test.vw", *predict]))
-
-
-def measure_all(
-    given: argparse.Namespace, names: list[str], methods: list[str], work: Path, path: Path, results: list[dict]
+def make_set(
+    given: argparse.Namespace, name: str, methods: list[str], work: Path, path: Path, results: list[dict]
 ) -> list[str]:
-    """Measure the cells that `results` lacks, adding them to it and to its file; return what failed."""
-    failed = []
-    where = machine()
-    for name in names:
+    """Measure the cells of a set that `results` lacks, adding them to it and to its file; return what failed."""
+    failed, where = [], machine()
+    if given.dry_run:
+        known = file_in(given.data_dir / name, "labels.txt") and not given.small
+        classes = classes_in(given.data_dir / name) if known else "K"
+        print(f"{name}, for {titles(name)}:")
+    else:
         folder, classes = prepare(given.data_dir, name, work, FIRST if given.small else None)
-        for method in methods:
-            command = "xclass " + shlex.join(commands(name, method, classes, given.small)[0])
-            old = next((result for result in results if (result["set"], result["method"]) == (name, method)), None)
-            if old and old["command"] == command:
-                print(f"{name} {method}: as measured before", flush=True)
-                continue
-            try:
-                cell = measured_cell(name, method, folder, classes, given.small)
-            except BenchError as error:
-                failed.append(f"failed: {name} {method}: {str(error).strip().splitlines()[-1]}")
-                print(failed[-1], flush=True)
-                continue
-            results[:] = [result for result in results if result is not old]
-            results.append({"set": name, "classes": classes, "method": method, "command": command, **cell, **where})
-            path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-            print(f"{name} {method}: error {cell['error']:.2f} %, {cell['cpu_seconds']:.1f} CPU s", flush=True)
+    for method in methods:
+        learn, predict = commands(name, method, classes, given.small)
+        if given.dry_run:
+            print(papers.as_typed(["-d", "train.vw", *learn]), papers.as_typed(["-d", "test.vw", *predict]), sep="\n")
+            continue
+        key = {"set": name, "classes": classes, "method": method, "command": f"xclass {shlex.join(learn)}"}
+        old = next((result for result in results if (result["set"], result["method"]) == (name, method)), None)
+        if old and old["command"] == key["command"]:
+            print(f"{name} {method}: as measured before", flush=True)
+            continue
+        try:
+            cell = measured_cell(name, method, folder, classes, given.small)
+        except BenchError as error:
+            failed.append(f"failed: {name} {method}: {str(error).strip().splitlines()[-1]}")
+            print(failed[-1], flush=True)
+            continue
+        results[:] = [result for result in results if result is not old] + [{**key, **cell, **where}]
+        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        print(f"{name} {method}: error {cell['error']:.2f} %, {cell['cpu_seconds']:.1f} CPU s", flush=True)
     return failed
 
 

@@ -105,6 +105,11 @@ def test_errors_and_times_are_put_beside_those_of_one_against_all(data):
     assert [float(row[2]), float(row[4])] == pytest.approx([errors[0], errors[1] - errors[0]], abs=0.011)
     assert all(float(cell) > 0 for cell in row[5:])
     drawn("recall_tree", *words)
+    (_, row) = body(script("recall_tree", *words, "--paper"))
+    settings = ["-l", 1, "--loss_function", "logistic"]
+    learn("--oaa", 12, "-b", 18, *settings, "-d", data / "tiny" / "train.vw", "-f", "m")
+    err = learn("-i", "m", "-t", "-d", data / "tiny" / "test.vw").err
+    assert float(row[2]) == pytest.approx(100 * fact("average loss", err), abs=0.006)
 
 
 def test_multipliers_of_the_bound_are_tried(data):

@@ -59,3 +59,10 @@ def test_curves_are_drawn(sets, tmp_path):
     result = tool("figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,1", "--plot", "curves.svg")
     assert result.returncode == 0, result.stderr
     assert "<svg" in (tmp_path / "curves.svg").read_text()
+
+
+def test_settings_of_the_paper_are_those_of_its_appendix(sets, tmp_path):
+    words = ["--sets", "tiny", "--inits", "random", "--depths", "1", "--paper", "aloi", "--json", "j"]
+    assert tool("figures.softmax_tree", sets, *words).returncode == 0
+    (record,) = json.loads((tmp_path / "j").read_text())
+    assert "--l1 0.1 --tao_iterations 30 --tao_tolerance 0 --leaf_passes 20" in record["key"]["args"]
