@@ -25,7 +25,7 @@ from scripts.lib import papers, search
 from scripts.lib.experiments import EXPERIMENTS
 from scripts.lib.processes import BenchError
 from scripts.lib.results import binomial_interval, chi_squared_test, hoeffding_interval
-from scripts.paper import frequencies, run
+from scripts.paper import frequencies, nodes, run
 
 PAPER = ROOT / "scripts" / "paper"
 SETS = sorted(name for name, experiment in EXPERIMENTS.items() if experiment.origins)
@@ -315,6 +315,47 @@ def test_losses_of_frequencies_are_those_counted_by_hand():
     assert frequencies.best_possible(test) == 0
     assert frequencies.best_possible(train) == pytest.approx(0.25)
     assert frequencies.equivalent(0.25) == pytest.approx(2)
+    assert frequencies.rare(train, test, 1) == [False, False, True]
+    assert frequencies.table_loss(train, test, [False, False, True]) == 1
+
+
+def test_losses_are_those_of_all_pages_and_of_rare_ones(tmp_path):
+    rng = random.Random(1)
+    for part, n in (("train", 400), ("test", 80)):
+        lines = (
+            f"{1 + rng.randrange(3)} |p {rng.choice('abc') if rng.random() < 0.9 else rng.randrange(200)}\n"
+            for _ in range(n)
+        )
+        (tmp_path / f"{part}.vw").write_text("".join(lines))
+    (tmp_path / "labels.txt").write_text("1\n2\n3\n")
+    result = tool("paper.frequencies", tmp_path, "--args=-b 14")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines()]
+    assert rows[0] == ["method", "squared loss", "equivalent", "on rare pages"], result.stderr
+    losses = {row[0]: [float(cell.split()[0]) for cell in (row[1], row[3])] for row in rows[2:]}
+    assert losses["table"][1] > losses["table"][0] and losses["table"][1] > losses["random tree"][1]
+
+
+def test_splits_are_those_counted_by_hand():
+    """Label a goes right three times of four, b once of two: P = 4/6."""
+    seen = [("a", True)] * 3 + [("a", False)] + [("b", True), ("b", False)]
+    beta, alpha, objective = nodes.split(seen)
+    assert (beta, alpha) == (pytest.approx(4 / 6), pytest.approx(4 / 6 * 1 / 4 + 2 / 6 * 1 / 2))
+    assert objective == pytest.approx(2 * (4 / 6 * (3 / 4 - 4 / 6) + 2 / 6 * (4 / 6 - 1 / 2)))
+    assert alpha <= min((2 - objective) / (4 * (1 - beta)) - (1 - beta), 0.5)  # lemma 1, for the smaller side
+    assert nodes.entropy(nodes.Counter("aabb")) == pytest.approx(0.6931, abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["--log_multi 20", "--log_multi 20 --layout vw", "--random_tree 20"])
+def test_nodes_of_a_tree_lower_the_entropy_of_labels(method, tmp_path):
+    (tmp_path / "train.vw").write_bytes(vw(1, 400, 20))
+    (tmp_path / "test.vw").write_bytes(vw(2, 100, 20))
+    learn(*method.split(), "-b", 16, "-d", tmp_path / "train.vw", "-f", tmp_path / "m")
+    result = tool("paper.nodes", tmp_path / "m", tmp_path / "test.vw")
+    assert result.returncode == 0, result.stderr
+    before, after = map(float, re.findall(r"([\d.]+)(?:,| nats)", result.stdout.splitlines()[0])[-2:])
+    assert 0 <= after < before < 3
+    rows = [line.split(" | ") for line in result.stdout.splitlines() if line.startswith("| ")][2:]
+    assert rows[0][1] == "100" and all(0 <= float(cell.rstrip(" |")) <= 1 for row in rows for cell in row[2:])
 
 
 @pytest.mark.parametrize(
