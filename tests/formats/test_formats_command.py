@@ -1,5 +1,6 @@
 """Whole commands on data of other formats: the models and predictions are those of the same data as VW text."""
 
+import contextlib
 import gzip
 import json
 import random
@@ -7,6 +8,7 @@ import random
 import pytest
 from command import learn, start_process, xclass
 
+import xclass as library
 from xclass.formats.detect import detect
 
 CLASSES = ("tea", "beer", "wine", "milk")
@@ -420,3 +422,16 @@ def test_a_model_keeps_how_texts_are_read(tmp_path):
         assert refused.status != 0 and f"{other[0]} {other[1]} disagrees with m" in refused.err
     shown = learn("u.csv", "-t", "-i", "m", "--explain", 1, "--quiet", cwd=tmp_path).out
     assert "text^chars^<tea" in shown
+
+
+def test_columns_that_count_from_another_number_than_those_learned_are_noted(tmp_path):
+    for base in (0, 1):
+        row = " ".join(f"{j + base}:{j + 1}" for j in range(9))
+        (tmp_path / f"{base}.svm").write_text("".join(f"{k % 3 + 1} {row}\n" for k in range(30)))
+    for learned in (0, 1):
+        learn("-d", f"{learned}.svm", "--oaa", 3, "-b", 12, "-f", "m", cwd=tmp_path)
+        for given in (0, 1):
+            said = learn("-d", f"{given}.svm", "-t", "-i", "m", cwd=tmp_path).err
+            assert ("as if they were counted from" in said) == (learned != given)
+            with pytest.warns(library.XclassWarning) if learned != given else contextlib.nullcontext():
+                library.load(tmp_path / "m").evaluate(tmp_path / f"{given}.svm")

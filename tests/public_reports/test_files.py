@@ -8,7 +8,7 @@ import pytest
 from command import learn, start_process, xclass
 
 from xclass.api.learner import load
-from xclass.errors import ModelError
+from xclass.errors import ModelError, UsageError
 from xclass.system import output_file
 from xclass.vw import Workspace
 
@@ -194,3 +194,18 @@ def test_each_writer_of_a_model_knows_its_own_file(place, monkeypatch):
     model.save("m")
     with Workspace("-i m -f m --quiet") as workspace:
         workspace.learn("1 | a")
+
+
+def test_two_workspaces_do_not_save_to_one_file(place, monkeypatch):
+    monkeypatch.chdir(place)
+    first = Workspace("--oaa 3 -f m --quiet")
+    with pytest.raises(UsageError, match="another Workspace of this program saves to this file"):
+        Workspace("--oaa 3 -f ./m --quiet")
+    first.learn("1 | a")
+    first.finish()
+    for _ in range(2):  # one that the program drops is finished
+        dropped = Workspace("-i m -f m --quiet")
+        dropped.learn("2 | b")
+        del dropped
+    with load("m") as model:
+        assert model.examples == 3

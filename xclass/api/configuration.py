@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..binary import gd
-from ..data import interactions, namespaces, texts
+from ..data import feature_names, interactions, namespaces, texts
+from ..data.feature_names import Hashing
 from ..errors import UsageError
 from ..model import model_header
 from ..options import resolve as options_resolve
@@ -184,6 +185,12 @@ def feature_bits(config: Config) -> int:
     bits: int = config.learner.bits
     grows = getattr(getattr(config, config.reduction.name), "max_doublings", None)
     return max(bits, BITS_IF_GROWING) if grows and bits >= LEAST_BITS_IF_GROWING else bits
+
+
+def hashing(config: Config, identity: bool = False, vw_text: bool = False) -> Hashing:
+    """Return how names of features are hashed; the other arguments are those of `Inputs`."""
+    given = config.parser
+    return feature_names.new_hashing(given.hash_seed, given.hash == "all", feature_bits(config), identity, vw_text)
 
 
 def _options_of_learners(config: Config) -> frozenset[str]:

@@ -22,8 +22,8 @@ from ..system.printable import short_repr
 from ..text import parser
 from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.malformed import LEARN_LISTS
-from . import arrays
-from .configuration import feature_bits, note_about_rows
+from . import arrays, unknown_features
+from .configuration import feature_bits, hashing, note_about_rows
 from .labels import KindOfLabels, LabelConverter, are_lists, are_names, is_list, one_by_one, weights_of
 from .learner_core import Finds, LearnerCore
 
@@ -35,7 +35,6 @@ KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or diction
 # to find out where words were learned: namespaces, the words of a line of VW text, and the share that has to be known
 NAMESPACES = ["", *string.ascii_letters, "text", "texts", "words", "title", "body", "description", "tags", "query"]
 WORD, MOST_WORDS, LONGEST_LINE, LEAST_SHARE = re.compile(r"(?<![^\s])[^\s|:]+"), 32, 1 << 10, 0.5
-FEWEST_COLUMNS, MOST_COLUMNS = 3, 0.9  # of a matrix that seems to count from another number, and the share learned
 AFTER_TEXT = b"\n" + bytes(parser.PADDING)
 
 
@@ -76,9 +75,7 @@ class Inputs:
         lists = core.config.reduction.labels == "multilabel"
         self.labels = LabelConverter(core.names, core.label_range, lists, core.schema)
         self._constant = not core.config.parser.noconstant
-        self._rule = feature_names.new_hashing(
-            core.config.parser.hash_seed, core.config.parser.hash == "all", feature_bits(core.config), identity, vw_text
-        )
+        self._rule = hashing(core.config, identity, vw_text)
         self.hasher = feature_names.NameHasher(self._rule)
         self._texts = Texts(core.config.parser, self._rule.hash_all, self._rule.mask)
         self._dicts = dicts.DictConverter(
@@ -398,27 +395,10 @@ class Inputs:
     def _note_shift(self, table: tables.SparseTable) -> None:
         """Add a note if columns seem to count from 0 where those learned from count from 1, or the reverse."""
         core = self._core()
-        if self._matrix_seen or core is None or not core.examples:
-            return
-        self._matrix_seen, columns = True, table.first_columns()
-        if len(columns) < FEWEST_COLUMNS:
-            return
-        last = int(columns[-1])
-        among = np.array([0, *columns[columns > 0][:-1], last, last + 1])
-        found = core.reduction.find(feature_names.column_indices(among, self._rule))
-        if found is None or found[1:-2].mean() < MOST_COLUMNS:
-            return
-        advice = "load_svmlight_file(..., zero_based=True) keeps the numbers that a file has"
-        if columns[0] == 0 and not found[0] and found[-2] and found[-1]:
-            self._note_once(
-                f"the model has learned from columns 1 to {last + 1} at least, and the matrix has columns 0 to {last}, "
-                f"as if they were counted from 0: each may be taken for another one; {advice}"
-            )
-        elif columns[0] == 1 and found[0] and not found[-2]:
-            self._note_once(
-                f"the model has learned from columns from 0 on, and the matrix has columns 1 to {last}, as if they "
-                f"were counted from 1: each may be taken for another one; {advice}"
-            )
+        if not self._matrix_seen and core is not None:
+            self._matrix_seen = True
+            advice = "load_svmlight_file(..., zero_based=True) keeps the numbers that a file has"
+            self._note_once(unknown_features.shifted(core, table.first_columns(), self._rule, "matrix", advice))
 
     def _note_once(self, note: str) -> None:
         if note and note not in self._noted:

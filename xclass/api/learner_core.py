@@ -15,7 +15,7 @@ import numpy as np
 
 from ..array_types import Bools, UInt32s
 from ..binary import gd
-from ..data import batch_ops, class_names, feature_names, interactions, tables
+from ..data import batch_ops, class_names, interactions, tables
 from ..data.batch import PATH_GROUP, Batch
 from ..data.schema import NUMBER, OTHER, Schema
 from ..errors import DataError, UsageError
@@ -33,7 +33,7 @@ from .label_check import LabelCheck
 from .model_contents import Contents
 from .preparation import Preparation
 from .progress import VW, Progress
-from .unknown_features import UnknownFeatures
+from .unknown_features import UnknownFeatures, shifted
 
 Finds: TypeAlias = Callable[[UInt32s], Bools | None]
 FEW = 256  # examples that a stream begins with, see `learns_singly`
@@ -104,6 +104,7 @@ class LearnerCore:
         self._source: Source | None = None
         learns_names = config.reduction.labels != "simple" and not spec.vw_exact
         self._label_check = LabelCheck(self.names.names, not config.reduction.learns_at_end) if learns_names else None
+        self._shift_sought = False  # whether the columns of a file were compared with those learned from
         self._rows_noted = False  # whether a note says that the reduction learns badly from rows
         self._pending: list[BatchTask] = []  # given to `learn` before the reduction had seen enough examples
         if contents is not None:  # check the sizes of the arrays before memory of these sizes is allocated
@@ -248,10 +249,22 @@ class LearnerCore:
             format = None if self._source is None else self._source.format
             self._label_check.doubted |= format is not None and format.doubted
             self.notes += self._label_check.see(batch, self._source is not None)
+        if not learn and self._source is not None:
+            self._note_shift(self._source)
         file = "" if self._source is None else self._source.name
         tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock, file)
         lists_names = self.config.reduction.labels == "multilabel" and self.names.class_list is not None
         return map(self._with_names, tasks) if lists_names and not self.spec.vw_exact else tasks
+
+    def _note_shift(self, source: Source) -> None:
+        """Add a note if the columns of a file seem to be counted from another number than those learned from."""
+        columns = None if source.format is None else source.format.first_columns
+        if self._shift_sought or columns is None or not len(columns):
+            return
+        self._shift_sought = True
+        rule = configuration.hashing(self.config)
+        advice = "count the columns of all files from the same number"
+        self.notes += filter(None, [shifted(self, columns, rule, "file", advice)])
 
     def _with_block(self, batch: Batch, learn: bool) -> Batch:
         """Return a batch whose dense block has the columns learned from, 0 if it has none; check those it has."""
@@ -268,8 +281,8 @@ class LearnerCore:
 
     def _hashed(self, batch: Batch) -> Batch:
         """Return a batch with features in place of its dense block."""
-        given = self.config.parser
-        if len(batch.index) > batch.n * (not given.noconstant):
+        constant = not self.config.parser.noconstant
+        if len(batch.index) > batch.n * constant:
             raise UsageError(
                 "the batch has features and a dense block, and this reduction learns from features alone; leave "
                 "out the block, or write its columns as features"
@@ -278,8 +291,7 @@ class LearnerCore:
         if note and not self._rows_noted:
             self._rows_noted = True
             self.notes.append(note)
-        rule = feature_names.new_hashing(given.hash_seed, given.hash == "all", configuration.feature_bits(self.config))
-        return tables.hashed(batch, rule, not given.noconstant)
+        return tables.hashed(batch, configuration.hashing(self.config), constant)
 
     def _with_names(self, task: BatchTask) -> BatchTask:
         task.named = self.names.named_before(batch_ops.highest_labels(task.batch))

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..array_types import Bools
+from ..array_types import Bools, Int64s
+from ..data import feature_names
 from ..data.batch import Batch
+from ..data.feature_names import Hashing
 from ..reductions.core.contract import BatchTask
 from ..system.printable import short_repr
 
@@ -19,6 +21,7 @@ Core = Any  # `learner_core.LearnerCore`, which imports this module
 
 MOST = 256  # examples that are looked at, the first ones of a call or run
 MOST_KEPT = 1 << 16  # features of which it is kept that they were learned
+FEWEST_COLUMNS, MOST_COLUMNS = 3, 0.9  # that seem to count from another number, and the share learned of those between
 LEARNED = np.zeros(1, bool)  # of an example with a feature that was learned
 
 
@@ -81,6 +84,30 @@ class UnknownFeatures:
     def _keep(self, features: np.ndarray) -> None:
         if len(self._learned) < MOST_KEPT:
             self._learned.update(features.tolist())
+
+
+def shifted(core: Core, columns: Int64s, rule: Hashing, what: str, advice: str) -> str:
+    """Return a note if columns seem to count from 0 where those learned from count from 1, or the reverse.
+
+    `columns`, int64[c], are the first ones of the examples, rising; `what` is what has them.
+    """
+    if len(columns) < FEWEST_COLUMNS or not core.examples:
+        return ""
+    last = int(columns[-1])
+    among = np.array([0, *columns[columns > 0][:-1], last, last + 1])
+    found = core.reduction.find(feature_names.column_indices(among, rule))
+    if found is None or found[1:-2].mean() < MOST_COLUMNS:
+        return ""
+    if columns[0] == 0 and not found[0] and found[-2] and found[-1]:
+        learned, given = f"columns 1 to {last + 1} at least", 0
+    elif columns[0] == 1 and found[0] and not found[-2]:
+        learned, given = "columns from 0 on", 1
+    else:
+        return ""
+    return (
+        f"the model has learned from {learned}, and the {what} has columns {given} to {last}, as if they were counted "
+        f"from {given}: each may be taken for another one; {advice}"
+    )
 
 
 def message(core: Core, unknown: int, examples: int) -> str:

@@ -33,6 +33,8 @@ from . import line_scanner
 
 COLON, HASH, SPACE = 58, 35, 32
 MOST = 10**14  # examples, features or labels in a header
+COLUMN = re.compile(rb"(?<=[ \t])([0-9]{1,9}):")
+FIRST_BYTES = 1 << 14  # whose columns are compared with those learned from
 HEADER = re.compile(rb"[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t]*\r?")
 
 
@@ -175,6 +177,13 @@ class Libsvm(OtherFormat):
     name = "libsvm"
     labelled = "a labelled line is `label number:value number:value`"
     _most_features = _most_labels = -1
+
+    def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
+        if not len(self.first_columns):
+            lines = (line.partition(b"#")[0] for line in text[:FIRST_BYTES].split(b"\n")[:-1])
+            columns = {int(column) for line in lines for column in COLUMN.findall(line)}
+            self.first_columns = np.array(sorted(columns), np.int64)
+        return 0, 0
 
     def scanner(self, of: parser.Parser) -> line_scanner.LineScanner:
         return line_scanner.LineScanner(of.rules, parse_pairs, self._most_features, self._most_labels)

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ..array_types import UInt8s
+from ..array_types import Int64s, UInt8s
 from . import parser
 from .malformed import LEARN_LISTS
 
@@ -38,6 +38,8 @@ class TextFormat:
     dense: str | None = None  # key of a row of numbers, empty for none; None for a format that has no such rows
     binary = False  # whether a file has rows of bytes instead of lines, and its labels are in another file
     unfinished = ""  # message about a file that ends within an example
+
+    first_columns: Int64s = np.empty(0, np.int64)  # numbers of the columns of the first lines, where they have some
 
     def __init__(self, width: int = 0) -> None:
         self._width = width  # number of columns of the dense block that the model has learned from, 0 for none

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import os
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,13 +27,23 @@ from ..system import exclusive, output_file
 from ..system.printable import short_repr
 from .types import PredictionType
 
+_saving: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()  # file of -f -> who saves to it
+
 
 class Session(Run):
     """Execute the run behind a Workspace; messages are added to `log`, or written to standard error if it is None."""
 
     def __init__(self, config: Config, notes: Sequence[str], contents: Contents | None, log: list[str] | None) -> None:
-        if config.run.final_regressor is not None:
-            model_file.check_writable(config.run.final_regressor)
+        path = config.run.final_regressor
+        if path is not None:
+            model_file.check_writable(path)
+            if (path := os.path.realpath(path)) in _saving:
+                gc.collect()  # perhaps of one that the program has dropped
+            if path in _saving:
+                raise UsageError(
+                    f"-f {path}: another Workspace of this program saves to this file; finish it first, or give each a "
+                    "file of its own"
+                )
         jit.activate(hide_scipy=False)
         super().__init__(config, notes, Local(), None if log is None else _Log(config.run.quiet, log))
         self._started = time.perf_counter()
@@ -49,6 +62,8 @@ class Session(Run):
         if self.inspector is not None:
             self.model.preparation.one_by_one = self.inspector.one_by_one
             self.model.preparation.keep_names = False
+        if path is not None:
+            _saving[path] = self
         self._stages = self.model.stages if self.inspector is None else self.inspector.stages(self.model.stages)
 
     def _learn_data(self) -> None:
@@ -149,6 +164,7 @@ class Session(Run):
                 self._finish(error, self._started)
             finally:
                 if self.config.run.final_regressor is not None:
+                    _saving.pop(os.path.realpath(self.config.run.final_regressor), None)
                     output_file.drop_claims(self.config.run.final_regressor)
 
 
