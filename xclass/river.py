@@ -39,7 +39,6 @@ class _Labels:
     def __init__(self, reduction: str, classes: int | None, **options: Any) -> None:
         self.reduction, self.classes, self.options = reduction, classes, options
         self.learner = Learner(reduction, classes, **{"learn_names": True, **options})
-        self._in_lists = self.learner.core.config.reduction.labels == "multilabel"
         self._names: dict[Hashable, str] = {}  # label -> name of its class; equal labels are one key
         self._labels: dict[str, Hashable] = {}  # name of a class -> label
         self._keys: dict[str, Hashable] = {}  # key of that name -> label
@@ -54,16 +53,14 @@ class _Labels:
             label = label.item()
         if label in self._names:
             return self._names[label]
-        name = class_names.spelled(label)
-        if self._in_lists:
-            name = class_names.in_lists(name)
+        name = class_names.in_lists(class_names.spelled(label))
         if not name:
             raise DataError(f"the label {short_repr(label)} is empty text; give None for no label")
         other = self._keys.setdefault(class_names.key_of(name), label)
         if other != label:
             raise DataError(
                 f"the labels {short_repr(label)} and {short_repr(other)} are both written {short_repr(name)}, where "
-                f"blanks and _ are the same{', and commas and ;' * self._in_lists}; give labels that differ as text"
+                "blanks and _ are the same, and commas and ;; give labels that differ as text"
             )
         self._names[label], self._labels[name] = name, label
         return name

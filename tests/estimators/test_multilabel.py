@@ -117,7 +117,7 @@ def test_names_have_no_commas_in_a_model(tmp_path):
     with xclass.load(tmp_path / "m") as learner:
         assert sorted(learner.classes) == sorted(name.replace(",", ";") for name in NAMES.tolist())
     assert "c,d" in {entry.label for explained in model.explain(X[:9]) for entry in explained.classes}
-    with pytest.raises(ValueError, match=r"'c,d' and 'c;d', which have the same name .*; in place of commas"):
+    with pytest.raises(ValueError, match=r"'c,d' and 'c;d', which have the same name .* ; in place of commas"):
         XMultilabelClassifier().fit(np.eye(2), [["c,d"], ["c;d"]])
 
 

@@ -136,9 +136,9 @@ def test_arrays_and_single_examples_are_examined_too():
         for label in SORTED:
             model.learn("a b", label)
     with library.Learner(bits=12) as model:
-        assert "as Python writes it" in "".join(
-            model.learn_many(["a", "b"] * 20, ["['tea', 'hot']", "['rum']"] * 20).warnings
-        )
+        assert "as Python writes it" in "".join(model.learn_many(["a", "b"] * 20, ["['tea']", "['rum']"] * 20).warnings)
+        with pytest.raises(library.DataError, match=r"a name has no comma, .* or a list if these are several labels"):
+            model.learn_many(["a", "b"], ["['tea', 'hot']", "['rum']"])
 
 
 @pytest.mark.parametrize(

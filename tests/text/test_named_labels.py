@@ -120,8 +120,8 @@ def test_more_names_than_a_command_line_could_hold(tmp_path):
     [
         (None, "names: the file cannot be read (No such file or directory); give one with"),
         ("", "names: the file of --named_labels is empty; write one name on each line"),
-        ("cat\n\ndog\n", "names:2: the line is empty; every line must be a name without commas and bars"),
-        ("cat\nbig|dog\n", "names:2: the name 'big|dog' contains a comma or a bar; every line"),
+        ("cat\n\ndog\n", "names:2: the line '' is not a name of --named_labels; a name is not empty"),
+        ("cat\nbig,dog\n", "names:2: the line 'big,dog' is not a name of --named_labels; a name has no comma"),
         ("big_dog\nbig dog\n", "--named_labels lists 'big dog' twice"),
         ("cat\ncat\n", "--named_labels lists 'cat' twice"),
     ],

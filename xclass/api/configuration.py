@@ -259,6 +259,8 @@ def configured(
         if name in given:
             raise UsageError(f"{keyword} is another name of {name}; give it once")
         given[name] = checked_value(f"--{keyword}", declared[name], value)
+    if (given.get("named_labels") or "").startswith("@"):
+        given["named_labels"] = label_words.read_names(given["named_labels"][1:])
     if reduction != SCALAR:
         own = declared[reduction]
         if classes is None and own.minimum != 0:
@@ -287,9 +289,6 @@ def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | s
         raise
     if others:
         raise UsageError(f"{others[0]!r} is not an option; files go to learn_file(path)")
-    named = given.get("named_labels")
-    if named is not None and named.startswith("@"):
-        given["named_labels"] = label_words.read_names(named[1:])
     return chosen(given, reduction)
 
 

@@ -275,12 +275,6 @@ class LabelConverter:
             if key not in classes and value not in new:
                 if fault := class_names.fault_of(value):
                     raise DataError(f"{place}[{i}] is {short_repr(value)}; {fault}")
-                if self.lists and "," in value:
-                    raise DataError(
-                        f"{place}[{i}] is {short_repr(value)}; a name has no comma, which separates labels in files: "
-                        "give a list if it is several labels, or else another name, such as "
-                        f"{class_names.in_lists(value)!r}"
-                    )
                 new[value] = len(classes) + len(new) + 1
                 if most is not None and new[value] > most:
                     allowed = f"allowed are {most} different names" + (f" ({self._range.set_by})" if most else "")

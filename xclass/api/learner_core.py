@@ -198,7 +198,7 @@ class LearnerCore:
             return None
         lowest = self.label_range.lowest or 0
         names = list(map(str, range(lowest, highest + 1))) if self.examples else []
-        changed = {"learn_names": True, "named_labels": class_names.joined(names) or None}
+        changed = {"learn_names": True, "named_labels": ",".join(names) or None}
         config = configuration.with_defaults(self.config.with_values(changed), self._use)
         contents = self.contents() if self.examples else None
         if contents is not None:
@@ -472,7 +472,7 @@ class LearnerCore:
 
     def stored_options(self) -> dict[str, Any]:
         """Return the options to store in a model file, including the names of the classes seen so far."""
-        names = class_names.joined(self.names.names[: self.names.highest_seen])
+        names = ",".join(self.names.names[: self.names.highest_seen])
         return {**self.config.stored(), "named_labels": names or None}
 
     def contents(self) -> Contents:

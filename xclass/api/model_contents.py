@@ -5,7 +5,7 @@ the options, and each learner checks its own arrays and facts when it restores t
 bytes of the file and knows nothing of their meaning.
 
 Names     The names of classes are stored as an array, because a million names do not fit into the header: uint8[...],
-          see `class_names.joined`.
+          see `class_names.separated`.
 Schema    So is the schema of the columns of tables, see `schema.Schema`.
 """
 
@@ -30,13 +30,13 @@ CLASS_NAMES, SCHEMA = "class_names", "schema"  # names of the arrays
 FACTS = ("learner", "examples", "clock", "counters")
 OPTIONAL_SUM = "log_loss_sum"  # None unless a run computed probabilities
 LARGEST_COUNT = 2**62
-TAB, NEWLINE = 9, 10
+TAB = 9
 
 
 class Contents(NamedTuple):
     """Hold the contents of a model: those read from a file, after checks, or those to be written.
 
-    The option `named_labels` holds the names of the classes seen, see `class_names.joined`.
+    The option `named_labels` holds the names of the classes seen, see `class_names.separated`.
     """
 
     options: dict[str, Any]  # field name -> JSON value; checked by `resolve.resolve`
@@ -163,10 +163,7 @@ def _names(path: str, name_bytes: np.ndarray) -> str:
     """Check the array of class names, uint8[...], and return the names as text, separated by commas."""
     with naming(path):
         text = _bytes_of(name_bytes, CLASS_NAMES)
-    control = (name_bytes < 32) & (name_bytes != TAB)
-    if name_bytes[-1] == NEWLINE:  # see `class_names.joined`
-        control &= name_bytes != NEWLINE
-    if control.any():
+    if ((name_bytes < 32) & (name_bytes != TAB)).any():
         raise ModelError(f"{path}: the array {CLASS_NAMES!r} holds control characters, which no name has; {REMEDY}")
     return text.decode("utf-8", "surrogateescape")
 

@@ -59,8 +59,6 @@ def prepare_files(given: dict[str, Any], declared: Mapping[str, Option]) -> None
     names = given.get("named_labels")
     if names is not None and names.startswith("@"):
         given["named_labels"] = label_words.read_names(names[1:])
-    elif names is not None:
-        label_words.check_names(names)
 
 
 def add_implied_options(

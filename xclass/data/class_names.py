@@ -3,7 +3,8 @@
 A class is a number, written without a sign and leading zeros, or a name. `class_number` and `number_of` read the
 number; `3.0` is the class 3, because columns of numbers and programs write whole numbers in this way. `spelled` and
 `key_of` say which names are the same: the key of a name has `_` in place of blanks, which names in VW text cannot have.
-A class is shown by the first spelling of its name.
+A class is shown by the first spelling of its name. A name has no comma, because commas separate labels (`fault_of`);
+where a text can only be one label, `in_lists` puts `;` in its place.
 
 Source    SipHash, see `hashing`; the table is our own.
 Cost      one hash and one probe of a hash table per example, about 20 ns.
@@ -39,6 +40,7 @@ NAMELESS = 2**53  # stands for a class whose name has not occurred yet when a pr
 NEGATIVE, NO_NUMBER, OTHER_FORM = -1, -2, -3  # what `class_number` returns for a text that is not the number of a class
 MOST_NUMBER = 10**15  # numbers of classes are read up to this one
 MOST_BYTES = 4096  # of a name in UTF-8
+NO_COMMA = "a name has no comma, which separates labels; write ; in its place, or a list if these are several labels"
 NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.0*)?")
 WHOLE = re.compile("0|-?[1-9][0-9]*")
 BLANKS = re.compile(r"[ \t\n\r\v\f]+")  # white space as in `bytes.split`
@@ -302,21 +304,12 @@ def key_of(name: str) -> str:
 
 
 def in_lists(name: str) -> str:
-    """Return the name of a label that may be in lists, where commas separate labels, with `;` in place of commas."""
+    """Return the name of a label of a program or of a list, which may hold commas, with `;` in their place."""
     return name.replace(",", ";")
 
 
-def joined(names: Sequence[str]) -> str:
-    """Return names as one text, separated by commas; if a name holds a comma, each is followed by a newline."""
-    if any("," in name for name in names):
-        return "".join(f"{name}\n" for name in names)
-    return ",".join(names)
-
-
 def separated(text: str) -> tuple[str, ...]:
-    """Return the names in a text that `joined` returned."""
-    if text.endswith("\n"):
-        return tuple(text[:-1].split("\n"))
+    """Return the names in a text in which commas separate them."""
     return tuple(text.split(",")) if text else ()
 
 
@@ -328,6 +321,8 @@ def fault_of(name: str) -> str:
         return "a name has no halves of surrogate pairs"
     if not all(letter >= " " or letter == "\t" for letter in set(name)):
         return "a name has no control characters"
+    if "," in name:
+        return NO_COMMA
     if size > MOST_BYTES:
         return f"a name has at most {MOST_BYTES} bytes, and this one has {size}; give a shorter one"
     return "" if spelled(name) else "a name is not empty"

@@ -71,18 +71,19 @@ class ClassLabels:
         for value in self.values.tolist():
             if value not in self._names:
                 text = class_names.spelled(value)
-                text = repr(value) if class_names.fault_of(text) else text
+                text = class_names.in_lists(text)
+                text = class_names.in_lists(repr(value)) if class_names.fault_of(text) else text
                 if fault := class_names.fault_of(text):
                     raise DataError(f"y holds the label {short_repr(value)}; {fault}")
-                self._names[value] = text if self.lowest else class_names.in_lists(text)
+                self._names[value] = text
         self._positions = {self._names[value]: j for j, value in enumerate(self.values.tolist())}
         known: dict[str, Any] = {}
-        and_commas = "" if self.lowest else ", and in lists ; in place of commas"
         for value in self.values.tolist():
             if (other := known.setdefault(class_names.key_of(self._names[value]), value)) != value:
                 raise DataError(
                     f"y holds the labels {short_repr(other)} and {short_repr(value)}, which have the same name "
-                    f"{self._names[value]!r}, because names have _ in place of blanks{and_commas}; rename one"
+                    f"{self._names[value]!r}, because names have _ in place of blanks, and ; in place of commas; "
+                    "rename one"
                 )
 
     def _unknown(self, labels: AnyArray) -> AnyArray:

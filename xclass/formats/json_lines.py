@@ -75,6 +75,7 @@ def label_text(given: object, key: str = "label", columns: Columns | None = None
     if isinstance(given, list):
         if (inner := next((label for label in given if isinstance(label, list)), None)) is not None:
             raise MalformedError(malformed.ENTRY, (key,), inner, True)
+        given = [class_names.in_lists(label) if isinstance(label, str) else label for label in given]
         if len(given) > 1:
             return b",".join(label_text(label, key) for label in given)
         given, columns = given[0] if given else None, None

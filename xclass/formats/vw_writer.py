@@ -39,10 +39,10 @@ def label_word(label: Any, place: str) -> str:
             raise DataError(f"{place} is {label:g}; {array_input.FINITE}")
         return number(np.float32(label))
     word = class_names.key_of(label)
-    if not word or "|" in word or "," in word or word[0] == "'":
-        raise DataError(
-            f"{place} is {short_repr(label)}; in VW text a label has no bar, comma, or apostrophe at its beginning"
-        )
+    if fault := class_names.fault_of(word):
+        raise DataError(f"{place} is {short_repr(label)}; {fault}")
+    if "|" in word or word[0] == "'":
+        raise DataError(f"{place} is {short_repr(label)}; in VW text a label has no bar, and no ' at its beginning")
     return word
 
 

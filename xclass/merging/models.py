@@ -362,7 +362,7 @@ def _copied(contents: Contents) -> Contents:
 
 
 def _new(chosen: Mapping[str, Any], names: Sequence[str]) -> LearnerCore:
-    config = configuration.of_model("the merged model", {**chosen, options.NAMES: class_names.joined(names) or None})
+    config = configuration.of_model("the merged model", {**chosen, options.NAMES: ",".join(names) or None})
     return LearnerCore(config, LearnerUse(loaded=True))
 
 

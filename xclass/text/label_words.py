@@ -14,6 +14,7 @@ from ..data import class_names
 from ..errors import DataError, UsageError
 from ..kernels.jit import apart, bare
 from ..system import streams
+from ..system.printable import short_repr
 from . import malformed, numbers, vw_numbers
 from .line_parts import Rules
 from .numbers import BAR, NEWLINE, SPACE, TAB
@@ -273,15 +274,6 @@ def read_label(
 # -- Python
 
 
-def check_names(names: str) -> None:
-    for name in names.split(","):
-        if not name.strip() or "|" in name:
-            raise UsageError(
-                f"--named_labels: the name {name!r} {'contains a bar' if name.strip() else 'is empty'}; "
-                "names are separated by commas, and a bar ends the label of a line; write another name"
-            )
-
-
 def read_names(path: str) -> str:
     """Return the names in a file, which has one on each line, separated by commas as in --named_labels."""
     try:
@@ -292,9 +284,8 @@ def read_names(path: str) -> str:
     if not names[-1]:
         names.pop()
     for number, name in enumerate(names, 1):
-        if not name.strip() or any(c in name for c in ",|"):
-            fault = f"the name {name!r} contains a comma or a bar" if name.strip() else "the line is empty"
-            raise UsageError(f"{path}:{number}: {fault}; every line must be a name without commas and bars")
+        if fault := class_names.fault_of(name):
+            raise UsageError(f"{path}:{number}: the line {short_repr(name)} is not a name of --named_labels; {fault}")
     if not names:
         raise UsageError(f"{path}: the file of --named_labels is empty; write one name on each line")
     return ",".join(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..array_types import UInt8s
-from ..data.class_names import MOST_BYTES
+from ..data.class_names import MOST_BYTES, NO_COMMA
 from . import numbers
 
 TREATMENTS = ("stop", "skip", "vw")
@@ -74,8 +74,7 @@ SENTENCES = {
     REAL_LABEL: "label {seen!r} is not a finite number; names of classes need a reduction, --multiclass for one",
     LABEL_FORM: "label {seen!r} has a sign or leading zeros, and predictions write the number of a class without them; "
     "write it so, or learn names with --learn_names where a model is new",
-    LABEL_NAME: "label {seen!r} contains a comma or an unprintable character, which the name of a class must not "
-    "contain; replace it by another character",
+    LABEL_NAME: f"label {{seen!r}} contains a comma or an unprintable character; {NO_COMMA}",
     NO_NAME: "the prefix __label__ has no name behind it; write the name of the class directly after the prefix",
     BEYOND_LABELS: "label {seen!r} is not a whole number below the number of labels in the header",
     RECORD: "the line cannot be read from {seen!r} on",

@@ -105,11 +105,13 @@ class Options(texts.Options):
         known: set[str] = set()
         self.dense_namespace()
         for name in self.label_names():
-            if key_of(name) in known:
-                raise UsageError(f"--named_labels lists {name!r} twice; list every name once")
-            if 4 * len(name) > class_names.MOST_BYTES and (fault := class_names.fault_of(name)):
+            key = key_of(name)
+            is_short = 0 < 4 * len(key) <= class_names.MOST_BYTES
+            if not (is_short and name.isprintable()) and (fault := class_names.fault_of(name)):
                 raise UsageError(f"--named_labels lists {short_repr(name)}; {fault}")
-            known.add(key_of(name))
+            if key in known:
+                raise UsageError(f"--named_labels lists {name!r} twice; list every name once")
+            known.add(key)
 
     def dense_names(self) -> tuple[str, ...]:
         """Return the namespaces or columns whose numbers are the dense block."""
