@@ -1,13 +1,16 @@
-"""Find good options for a row of a paper's table by `xclass tune --method random`.
+"""Find good options for a row of a paper's table by random settings.
 
 The steps and sizes are those that the LOMTree paper tries. The ranges of the recall tree and of one-against-all are
 those of Vowpal Wabbit's demo for 20,000 classes; those of its other sets stand in `experiments`. The Recall Tree paper
-compares settings by the progressive error of the first tenth, `tune` by the last tenth of that part.
+compares settings by the progressive error of the first tenth, `best` by the last tenth of that part.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
+import random
 import re
 import shlex
 import subprocess
@@ -16,10 +19,10 @@ from functools import cache
 from pathlib import Path
 
 from scripts.lib.processes import TOOLS, BenchError, measure
+from scripts.lib.results import test_error
 
 STEPS = "-l one 0.25 0.5 0.75 1 2 4 8"  # the learning rates that the LOMTree paper tries
-OF_A_RUN = ("--shuffle",)  # options with a value that a search does not have; it reads the data in their order
-TIME = "30d"  # more than any search takes; the number of settings is what ends it
+TAIL = 10  # the last examples of the share, one in so many, are held out
 
 
 def ranges(words: list[str], k: int, own: Mapping[str, str], replacing: bool = False) -> list[str]:
@@ -87,6 +90,22 @@ def unknown(words: list[str], known: set[str] | None = None) -> list[str]:
     return [word for word in words if re.fullmatch(r"--?[a-zA-Z]\w*", word) and word not in known]
 
 
+def draw(text: str, rng: random.Random) -> list[str]:
+    """Return the words of an option with a value that is drawn from its range, `--bern_hyper log 0.01 10` for example.
+
+    A flag is given or not.
+    """
+    flag, kind, *values = text.split()
+    if kind == "flag":
+        return [flag] * rng.randrange(2)
+    if kind == "one":
+        return [flag, rng.choice(values)]
+    low, high = map(float, values)
+    if kind == "int":
+        return [flag, str(rng.randint(int(low), int(high)))]
+    return [flag, f"{low * (high / low) ** rng.random() if kind == 'log' else rng.uniform(low, high):.4g}"]
+
+
 def best(train: Path, options: list[str], ranges: list[str], settings: int, share: float, state: Path) -> list[str]:
     """Return the options of the best of some random settings, without those that all settings have.
 
@@ -97,18 +116,23 @@ def best(train: Path, options: list[str], ranges: list[str], settings: int, shar
     ranges : what is searched, each as `xclass tune --range` takes it
     settings : number of settings
     share : share of the data that they are compared on, from its beginning
-    state : file by which a search that was interrupted continues
+    state : file of the errors so far, by which a search that was interrupted continues
     """
-    fixed = list(options)
-    for flag in OF_A_RUN:
-        if flag in fixed:
-            at = fixed.index(flag)
-            del fixed[at : at + 2]
-    chosen = [word for text in ranges for word in ("--range", text)]
-    how = ["--method", "random", "--settings", str(settings), "--share", str(share), "--time", TIME, "--quiet"]
-    words = ["tune", "-d", train.name, "--state", state.name, *how, *chosen, *fixed]
-    measure([*TOOLS["xclass"], *words], train.parent)  # writes its output to a file
-    typed = shlex.split((train.parent / "stdout").read_text(encoding="utf-8").splitlines()[-1])
-    reduction = next("--" + name for name in RANGES if "--" + name in typed)
-    found = typed[typed.index(reduction) + 2 : typed.index("-f")]
-    return [word for word in found if word != "--holdout_off"]
+    folder = train.parent
+    with gzip.open(train) if train.suffix == ".gz" else open(train, "rb") as file:
+        lines = file.readlines()
+    used = max(2, math.ceil(len(lines) * share))
+    tail = max(1, used // TAIL)
+    (folder / "probe.vw").write_bytes(b"".join(lines[: used - tail]))
+    (folder / "probe.test.vw").write_bytes(b"".join(lines[used - tail : used]))
+    errors: dict[str, float] = json.loads(state.read_text()) if state.exists() else {}
+    for number in range(1, settings + 1):
+        rng = random.Random(f"0 {number}")
+        drawn = [word for text in ranges for word in draw(text, rng)]
+        if shlex.join(drawn) not in errors:
+            measure([*TOOLS["xclass"], "-d", "probe.vw", *options, *drawn, "-f", "probe.model", "--quiet"], folder)
+            predict = ["-d", "probe.test.vw", "-t", "-i", "probe.model", "-p", "probe.predictions", "--quiet"]
+            measure([*TOOLS["xclass"], *predict], folder)
+            errors[shlex.join(drawn)] = test_error(folder / "probe.test.vw", folder / "probe.predictions")
+            state.write_text(json.dumps(errors))
+    return shlex.split(min(errors, key=errors.__getitem__))

@@ -457,7 +457,7 @@ def say_row(place: Place, folder: Path, row: Row, words: list[str], search_first
         print(f"  memory: a table of weights of {size / 1e9:,.3g} GB{fits}")
     print(f"$ cd {shlex.quote(str(folder))}")
     if search_first:
-        print(f"  the best of {place.given.probes} settings, xclass tune --method random, is added to:")
+        print(f"  the best of {place.given.probes} random settings is added to:")
     all_commands = commands(folder, row, words, figures(row.figures))
     for name, one in all_commands.items():
         again = "  # and again with --holdout_off and the best number of passes" if name == "learn" else ""

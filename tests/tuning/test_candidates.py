@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
 import streams
@@ -215,15 +213,6 @@ def test_ranges_replace_the_declared_searches(stream):
     ranged = Space(stream, {}, None, "error", found)
     assert set(ranged.searches("multiclass")) == {"learning_rate", "trees"}
     assert [one.reduction for one in ranged.reductions] == ["multiclass"]
-
-
-def test_settings_are_drawn_of_options_that_a_reduction_can_have(stream):
-    trees = Space(stream, {}, ("softmax_tree", K), "error", {})
-    assert "learning_rate" not in trees.searches("softmax_tree")
-    assert trees.drawn(random.Random(1)).reduction == "softmax_tree"
-    ranged = Space(stream, {}, ("softmax_tree", K), "error", {"learning_rate": between(0.1, 1.0, "log")})
-    with pytest.raises(UsageError, match=r"--range: none of 200 settings that were drawn is valid: .*learning_rate"):
-        ranged.drawn(random.Random(1))
 
 
 def test_words_are_those_of_the_command_line(stream):

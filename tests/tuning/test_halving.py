@@ -1,14 +1,13 @@
-"""Successive halving and random search, with results that are computed from the settings at once."""
+"""Successive halving, with results that are computed from the settings at once."""
 
 from __future__ import annotations
 
-import random
 import zlib
 
 import numpy as np
 import pytest
 
-from xclass.tuning import halving, random_search, results
+from xclass.tuning import halving, results
 from xclass.tuning.halving import Halving
 from xclass.tuning.results import CHUNKS, Result
 from xclass.tuning.settings import Setting
@@ -168,20 +167,3 @@ def test_no_more_settings_than_allowed_are_tried(monkeypatch):
     evaluator = Computed(distance)
     searched(monkeypatch, evaluator, most=10)
     assert len(evaluator.tried) == 10
-
-
-def test_random_settings_get_the_same_examples():
-    evaluator = Computed(distance)
-    best = random_search.run(Line(), evaluator, N, 0, 20, 0.1)
-    assert {span for _, span in evaluator.found} == {results.Span(((0, 9000),), (9000, 10_000))}
-    assert distance(best) <= min(map(distance, evaluator.tried)) + 0.01
-    fewer = Computed(distance)
-    random_search.run(Line(), fewer, N, 0, 10, 0.1)
-    assert list(evaluator.tried)[:10] == list(fewer.tried)
-    assert next(iter(fewer.tried)) == Line().drawn(random.Random("0 1"))
-
-
-def test_random_search_ends_with_the_time():
-    evaluator = Computed(distance, seconds=1e-3, budget=10.0)
-    random_search.run(Line(), evaluator, N, 0, 59, 0.1)
-    assert len(evaluator.found) < 10

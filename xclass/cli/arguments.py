@@ -17,7 +17,6 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from .. import __version__
-from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import Option
 from ..options.words import BARE
@@ -94,8 +93,7 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
         command = _command(sections, option_words.occurring(declared, typed))
         words = option_words.split(command, declared, typed, HELP_FLAGS)
     except option_words.UnknownOption as error:
-        advice = vw_flags.advice(error.flag)
-        raise error if advice is None else UsageError(f"there is no option {error.flag}: {advice}") from None
+        raise vw_flags.advised(error) from None
     if words["version"]:
         return {"version": f"xclass {__version__}"}
     if words["help_all"]:

@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..options import words as option_words
 from ..options.declare import Option, options_of
 from ..system import terminal
-from . import option_text
+from . import option_text, vw_flags
 from .declared import add_implied_options, option_groups, prepare_files
 
 USAGE = "xclass tune -d FILE [--time 5m] [-f FILE] [OPTIONS]"
@@ -77,7 +77,10 @@ def _request(words: Sequence[str]) -> tuple[Any, Any]:
     from ..tuning.settings import PASSES
 
     known = {**configuration.options_of_learner(), "passes": PASSES, **declared()}
-    given, files = option_words.read(known, words)
+    try:
+        given, files = option_words.read(known, words)
+    except option_words.UnknownOption as error:
+        raise vw_flags.advised(error) from None
     if files:
         given["data"] = (*given.get("data", ()), *files)
     prepare_files(given, known)

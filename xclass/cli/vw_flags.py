@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import UsageError
+from ..options.words import UnknownOption
 
 ONLINE = (
     "xclass learns by online gradient descent, see --sgd, --adaptive, --normalized, --invariant; the exception is "
@@ -168,7 +169,8 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--top", "see --top_k, or use --oaa K --scores, and sort"),
 )
 
-ELSEWHERE: tuple[tuple[str, str], ...] = (  # options of older versions of VW and of other programs
+ELSEWHERE: tuple[tuple[str, str], ...] = (  # options of older versions and of other programs
+    ("--method --share", "xclass tune searches by successive halving alone; leave it out"),
     ("--wap", COSTS),
     (
         "--progressive_validation",
@@ -199,6 +201,12 @@ def advice(flag: str) -> str | None:
         if flag in flags.split():
             return words
     return None
+
+
+def advised(error: UnknownOption) -> UsageError:
+    """Return an error with advice on what to use instead of an option, the same error if there is none."""
+    words = advice(error.flag)
+    return error if words is None else UsageError(f"there is no option {error.flag}: {words}")
 
 
 def take(accepted: Sequence[str], given: dict[str, object]) -> list[str]:

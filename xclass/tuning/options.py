@@ -11,8 +11,6 @@ from ..text import urls
 
 METRICS = ("error", "log_loss", "top5")
 LIST_METRICS = ("p1", "p3", "p5", "psp5", "micro_f1")  # of lists of labels
-METHODS = ("halving", "random")
-DRAWS = 59  # settings that --method random draws, as in the recall tree paper
 
 
 def beside_data(paths: Sequence[str]) -> str | None:
@@ -39,20 +37,7 @@ class Options(OptionGroup):
         choices=(*METRICS, *LIST_METRICS),
         default="error",
     )
-    method: str = option(
-        "`halving` gives more data to the better half of the settings, and varies the best one; `random` draws every "
-        "option of every setting at random, and gives all settings the same data",
-        choices=METHODS,
-        default="halving",
-    )
-    settings: int = option("largest number of settings to try", minimum=1, default_text=f"{DRAWS} with --method random")
-    share: float = option(
-        "with --method random, share of the examples, from the first on, that the settings are compared on",
-        minimum=0.0,
-        maximum=1.0,
-        default_text="0.1",
-        metavar="SHARE",
-    )
+    settings: int = option("largest number of settings to try", minimum=1)
     range: tuple[str, ...] = option(
         "search these values of an option: 'OPTION log A B', 'OPTION linear A B' or 'OPTION int A B' between A and B; "
         "'OPTION one X Y ...' these; 'OPTION flag' given or not. If there is a range, nothing else is searched",

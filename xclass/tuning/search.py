@@ -21,16 +21,15 @@ from ..run.report.console import Console
 from ..run.signals import SignalHandler, Stopped
 from ..system import memory, thread_limit
 from ..text import reader
-from . import quantities, random_search, ranges, report
+from . import quantities, ranges, report
 from .evaluator import Evaluator
 from .halving import Halving
-from .options import DRAWS, Options, beside_data
+from .options import Options, beside_data
 from .results import Result, Span
 from .settings import PASSES, Setting, Space
 from .state import State
 from .stream import Stream
 
-SHARE = 0.1  # default of --share
 LEAST_MEMORY = 1 << 28  # bytes that a search needs at least
 
 
@@ -71,10 +70,6 @@ class Search:
             raise UsageError(
                 f"--memory: {self._memory >> 20} MB are too few for a search; give at least {LEAST_MEMORY >> 20}M"
             )
-        if o.method == "halving" and o.share is not None:
-            raise UsageError("--share has no effect with --method halving, which uses all data; leave it out")
-        if o.share == 0:
-            raise UsageError("--share: 0 is out of range; give a number above 0, at most 1")
         self._ranges = ranges.read(o.range, {**configuration.declared_options(), "passes": PASSES})
         for field in self._ranges:
             if field in request.fixed or field in configuration.option_groups():
@@ -141,8 +136,6 @@ class Search:
 
     def _best(self, space: Space, evaluator: Evaluator, n: int) -> Setting:
         o, seed = self._request.options, int(self._request.fixed.get("random_seed", 0))
-        if o.method == "random":
-            return random_search.run(space, evaluator, n, seed, o.settings or DRAWS, o.share or SHARE)
         return Halving(space, evaluator, n, seed, o.settings, o.final_regressor is not None).run()
 
     def _compile(self, space: Space, evaluator: Evaluator, stream: Stream) -> None:

@@ -20,7 +20,6 @@ from .stream import Stream
 
 SHARED = ("features", "interactions", "learner")  # groups whose options apply to all reductions
 PASSES = options_of(run_passes.Options)["passes"]
-MOST_DRAWS = 200  # of settings, until one is valid
 PROPOSED = ("multiclass",)  # presets that may be proposed as a reduction
 
 
@@ -175,21 +174,6 @@ class Space:
         if setting.reduction != self.default.reduction or self.passes(setting) != self.passes(self.default):
             return False
         return self.config(setting).values() == self.config(self.default).values()
-
-    def drawn(self, rng: random.Random) -> Setting:
-        """Return a setting in which every option is drawn at random; raise UsageError if none seems to be valid."""
-        weights = [self.weights.get(one.reduction, 1.0) for one in self.reductions]
-        for _ in range(MOST_DRAWS):
-            setting = rng.choices(self.reductions, weights)[0]
-            for field, found in self.searches(setting.reduction).items():
-                setting = setting.changed(field, found.draw(rng))
-            if self.is_valid(setting):
-                return setting
-        try:
-            self.config(setting)
-        except UsageError as error:
-            raise UsageError(f"--range: none of {MOST_DRAWS} settings that were drawn is valid: {error}") from None
-        return setting
 
     def near(self, setting: Setting, rng: random.Random) -> Setting | None:
         """Return a setting in which an option of `setting` has another value, None if that is not valid."""
