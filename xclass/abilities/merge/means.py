@@ -94,7 +94,7 @@ def _merge_counters(
     shares = [weight / total if total > 0 else 1 / len(models) for weight in weights]
     for name in ("log_tau", "omega", "log_means_tau"):
         setattr(result, name, sum(share * getattr(one, name) for share, one in zip(shares, models, strict=True)))
-    result.hits = np.sum([one.hits for one in models], axis=0)
+    result.hits = np.sum([share * one.hits for share, one in zip(shares, models, strict=True)], axis=0)
 
 
 def _average(
