@@ -43,7 +43,7 @@ def test_what_is_made_does_not_depend_on_the_limit(place, monkeypatch, words, ma
         result = xclass(*words, *limit, cwd=place)
         assert result.status in (0, 3), result.err
         content = "" if made is None else (place / made).read_text(encoding="latin-1")
-        content = re.sub(r'(data-name="microseconds alone"><div>)[\d,]+|\d+ processors', r"\1", content)
+        content = re.sub(r"\d+ processors", "", content)
         results.append((result.out, result.err, content))
     assert results[0] == results[1] == results[2] and thread_limit.most() is None
 

@@ -14,8 +14,8 @@ USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE.html"
 INTRO = (
     "Write a report on a model as one HTML page that loads nothing from elsewhere. With labelled data (-d) it shows "
     "which classes fail most, why, and what would help; the error by class frequency; the most confused classes; the "
-    "calibration; and the slowest and most uncertain examples. Of lists of labels it shows the measures, the labels "
-    "with the most errors, and the calibration. It also shows the learning curve, the tree, the weight tables, and the "
+    "calibration; and the most uncertain examples. Of lists of labels it shows the measures, the labels "
+    "with the most errors, and the calibration. It also shows the tree, the weight tables, and the "
     "options. It needs matplotlib (extra plot)."
 )
 
@@ -40,7 +40,6 @@ class Options(OptionGroup):
     )
     curve: str | None = option(
         "the learning curve that --curve has written while the model was trained",
-        default_text="the error along the data of -d",
         reads=True,
     )
     class_names: str | None = option(

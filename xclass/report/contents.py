@@ -79,9 +79,7 @@ class Errors(NamedTuple):
     source: str  # of the frequencies
     pairs: list[Pair]
     calibration: Calibration | None
-    slowest: list[Shown]
     uncertain: list[Shown]
-    steps: str  # what the steps of an example are
 
 
 class Kind(NamedTuple):
@@ -152,8 +150,6 @@ def collect(learner: Learner, request: Request) -> Contents:
     found_errors = None
     if tested is not None and known is not None:
         found_errors = _errors(learner, request, tested, known, name)
-    if read_curve is None and tested is not None:
-        read_curve = curve.along(tested)
     classes = learner.classes
     number = classes if isinstance(classes, int) else len(classes or ())
     counted = known is not None and known.is_training
@@ -219,18 +215,17 @@ def _errors(
         name=name,
     )
     worst = failing.worst(tested, known, request.top, request.least)
-    slow, uncertain = examples.slowest(tested, request.top), examples.most_uncertain(tested, request.top)
+    uncertain = examples.most_uncertain(tested, request.top)
     of_class = {facts.label: facts.sample[:LINES_OF_CLASS].tolist() for facts in worst.facts.values()}
     explained = {numbers[0] for numbers in of_class.values() if numbers}
-    chosen = {*slow, *uncertain, *(number for numbers in of_class.values() for number in numbers)}
-    shown = examples.read(learner, request.source, tested, chosen, set(slow), explained)
+    chosen = {*uncertain, *(number for numbers in of_class.values() for number in numbers)}
+    shown = examples.read(learner, request.source, tested, chosen, explained)
     weight = tested.weight
     p = tested.label_probability
     has_p = ~np.isnan(p) & (weight > 0)
     log_loss = float(np.average(-np.log(np.maximum(p[has_p], 1e-300)), weights=weight[has_p])) if has_p.any() else None
     total = float(weight.sum())
     in_list = None if (tested.place == NOT_KNOWN).any() else float(weight[tested.place > 0].sum())
-    opened = bool((tested.steps > 1).any())
     cards = {
         label: FailingClass(facts, advice.findings(facts, setting), [shown[i] for i in of_class[label]])
         for label, facts in worst.facts.items()
@@ -251,7 +246,5 @@ def _errors(
         source=known.source,
         pairs=failing.confused_pairs(tested, PAIRS),
         calibration=calibration.measure(tested),
-        slowest=[shown[i] for i in slow],
         uncertain=[shown[i] for i in uncertain],
-        steps="nodes opened in trees and classes compared" if opened else "",
     )

@@ -1,9 +1,8 @@
-"""Read the examples that the report shows once more, and predict, time and explain each of them alone."""
+"""Read the examples that the report shows once more, and predict and explain each of them alone."""
 
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from ..text import reader
 from . import outcomes
 from .outcomes import Outcomes
 
-REPEATS = 5  # predictions of an example, of which the fastest is reported
 MOST_TEXT = 300  # characters of a line that are shown
 SHARES = 6  # features that are listed for a class
 
@@ -47,17 +45,8 @@ class Shown(NamedTuple):
     label: int
     answer: int
     answer_probability: float  # NaN if not known
-    features: int
-    steps: int
-    microseconds: float  # fastest of REPEATS predictions of this example alone; NaN if it was not timed
     listed: list[Listed]  # the most probable classes
     reasons: list[Reason]  # of the answer and of the label, if the example was to be explained
-
-
-def slowest(tested: Outcomes, most: int) -> list[int]:
-    """Return the numbers of the examples with the most work, see `Outcomes.work`."""
-    numbers: list[int] = tested.row[np.lexsort((tested.row, -tested.work))[:most]].tolist()
-    return numbers
 
 
 def most_uncertain(tested: Outcomes, most: int) -> list[int]:
@@ -73,10 +62,9 @@ def read(
     source: reader.Options,
     tested: Outcomes,
     chosen: Collection[int],
-    timed: Collection[int],
     explained: Collection[int],
 ) -> dict[int, Shown]:
-    """Return the chosen examples by their number; the prediction of some is timed, or explained."""
+    """Return the chosen examples by their number; the prediction of some is explained."""
     wanted = outcomes.wanted(learner.core)
     numbers = np.array(sorted(chosen), np.int64)
     shown: dict[int, Shown] = {}
@@ -87,7 +75,7 @@ def read(
             row = np.array([number - seen])
             line = f"{path if len(source.data) > 1 else os.path.basename(path)}:{int(batch.line[row[0]])}"
             own = batch_ops.pick([(batch, row)], lines=True)
-            shown[number] = _shown(learner, wanted, own, line, tested, number, number in timed, number in explained)
+            shown[number] = _shown(learner, wanted, own, line, tested, number, number in explained)
         seen += batch.n
         if len(shown) == len(numbers):
             break
@@ -103,15 +91,10 @@ def _shown(
     place: str,
     tested: Outcomes,
     number: int,
-    is_timed: bool,
     is_explained: bool,
 ) -> Shown:
     at = int(np.searchsorted(tested.row, number))
-    times = []
-    for _ in range(REPEATS if is_timed else 1):
-        begin = time.perf_counter()
-        (task,) = learner.core.predict([batch], wanted)
-        times.append(time.perf_counter() - begin)
+    (task,) = learner.core.predict([batch], wanted)
     lists = task.class_lists
     listed = []
     if lists is not None:
@@ -124,9 +107,6 @@ def _shown(
         label=int(tested.label[at]),
         answer=int(tested.answer[at]),
         answer_probability=float(tested.answer_probability[at]),
-        features=int(tested.features[at]),
-        steps=int(tested.steps[at]),
-        microseconds=min(times) * 1e6 if is_timed else float("nan"),
         listed=listed,
         reasons=_reasons(learner, batch) if is_explained else [],
     )

@@ -42,13 +42,6 @@ class Outcomes(Measured):
     proposed: Int32s  # int32[m], whether the label was among the classes that were compared, or NOT_KNOWN
     features: Int32s  # int32[m], number of features, generated ones and the constant included
     seen: Int32s  # int32[m], number of features that occurred in training, without the constant, or NOT_KNOWN
-    steps: Int64s  # int64[m], nodes opened in trees and classes scored, at least 1
-
-    @property
-    def work(self) -> Int64s:
-        """Return int64[m]: features times steps, which is about the number of weights that are read."""
-        work: Int64s = self.features * self.steps
-        return work
 
 
 def wanted(learner: LearnerCore) -> Wanted:
@@ -98,21 +91,15 @@ def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> Outcomes:
     batch = task.batch
     own = select(task, None, False)
     row, label = own.row, own.label
-    steps = np.zeros(len(row), np.int64)
     proposed = np.full(len(row), NOT_KNOWN, np.int32)
-    if task.opened is not None:
-        steps += task.opened[row]
     if task.candidates is not None:
-        candidates = task.candidates[row]
-        steps += np.count_nonzero(candidates > 0, axis=1)
-        proposed = (candidates == label[:, None]).any(axis=1).astype(np.int32)
+        proposed = (task.candidates[row] == label[:, None]).any(axis=1).astype(np.int32)
     return Outcomes(
         **{**vars(own), "row": row + before},
         place=_places(task, row, label),
         proposed=proposed,
         features=np.diff(batch.start)[row].astype(np.int32),
         seen=_features_seen(batch, row, is_seen),
-        steps=np.maximum(steps, 1),
     )
 
 

@@ -48,7 +48,6 @@ class BatchTask:
     notes: list[str] = field(default_factory=list)  # messages for the user, in order
     shown_features: Int64s | None = None  # int64[n], number of features, including those that are not learned from
     candidates: Int64s | None = None  # int64[n, C], classes whose scorers were evaluated, then 0; None without scorers
-    opened: Int64s | None = None  # int64[n], nodes opened by the searches of all trees; None without a search
     plan: Any = None  # result of an earlier stage for a later one; its type is up to the reduction
     # bool[n], whether no regressor was scored: VW then does not count the features of interactions; None if unknown
     not_scored: Bools | None = None

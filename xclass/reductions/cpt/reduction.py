@@ -353,7 +353,6 @@ class ProbabilityTree(Learner):
         if self.search:
             right = task.prediction == task.batch.label
             task.loss = label_arrays.wrong_weights(task.prediction, task.batch.label, task.batch.weight)
-            task.opened = predictions.opened.sum(axis=0)
             self.report.add_searches(predictions.opened, predictions.gap)
             self.report.add_forecasts(top_p[:, 0], labelled, weight, right)
         else:

@@ -11,7 +11,7 @@ from ...run.results import by_class
 from .. import frequencies
 from ..calibration import Calibration, of_sums
 from ..contents import Contents, Errors
-from ..examples import REPEATS, Shown
+from ..examples import Shown
 from ..outcomes import LISTED
 from . import failing_section, figures, markup
 from .markup import Html, element
@@ -108,27 +108,6 @@ def calibration(measured: Calibration | None) -> Html:
     )
 
 
-def slowest(contents: Contents, errors: Errors) -> Html:
-    what = f"its features times the {errors.steps}" if errors.steps else "its number of features"
-    rows = [
-        [
-            _place(shown), markup.number(shown.features), markup.number(shown.steps),
-            f"{shown.microseconds:,.0f}", element("code", shown.text),
-        ]
-        for shown in errors.slowest
-    ]  # fmt: skip
-    header = ["line", "features", "nodes and classes", "microseconds alone", "text"]
-    return markup.joined(
-        element(
-            "p",
-            f"The time of an example grows with {what}, a count that does not depend on the machine. These examples "
-            f"have the largest counts. The time is that of the fastest of {REPEATS} predictions of the example alone, "
-            "on the machine that made the report, overhead of the call included.",
-        ),
-        markup.table("Slowest examples", header, rows, numbers=(1, 2, 3), wide=(4,)),
-    )
-
-
 def uncertain(contents: Contents, errors: Errors) -> Html:
     if not errors.uncertain:
         return element("p", "This reduction gives no probabilities.")
@@ -165,7 +144,6 @@ def sections(contents: Contents, errors: Errors) -> Sequence[tuple[str, str, Htm
         ("pairs", "Most confused pairs", pairs(contents, errors)),
         ("calibration", "Calibration", calibration(errors.calibration)),
         ("uncertain", "Most uncertain examples", uncertain(contents, errors)),
-        ("slowest", "Slowest examples", slowest(contents, errors)),
     )
 
 

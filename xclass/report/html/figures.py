@@ -16,7 +16,6 @@ from ...errors import UsageError, install_extra
 from ..calibration import Calibration
 from ..curve import Curve
 from ..frequencies import Bin
-from ..occupancy import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +97,7 @@ def learning_curve(curve: Curve) -> str:
             axes.plot(curve.examples, curve.held_out, color=INK, linestyle="--", label="held out")
         axes.set_xscale("log")
         axes.set_xlabel("examples")
-        axes.set_ylabel("error" if not curve.is_training else "average loss")
+        axes.set_ylabel("average loss")
         axes.set_ylim(bottom=0)
         axes.minorticks_off()
         axes.xaxis.set_major_locator(LogLocator(numticks=5))
@@ -106,7 +105,7 @@ def learning_curve(curve: Curve) -> str:
         _legend(axes)
 
     last = f"{curve.average[-1]:.1%} after {curve.examples[-1]:,.0f} examples"
-    return _drawn("curve", curve.title, f"The average of all examples so far is {last}.", 2.6, draw)
+    return _drawn("curve", "Learning curve", f"The average of all examples so far is {last}.", 2.6, draw)
 
 
 def error_by_frequency(bins: Sequence[Bin], axis: str) -> str:
@@ -142,20 +141,6 @@ def calibration(measured: Calibration) -> str:
 
     parts = "; ".join(f"{one.forecast:.2f}: {one.observed:.2f}" for one in measured.bins)
     return _drawn("calibration", "Calibration", f"Mean probability and share of right answers: {parts}.", 3.0, draw)
-
-
-def occupancy(tables: Sequence[Table]) -> str:
-    def draw(axes: Axes) -> None:
-        _bars(
-            axes, [one.name for one in tables], [one.share for one in tables],
-            [f"{one.share:.1%}" for one in tables],
-        )  # fmt: skip
-        axes.set_xlabel("share in use")
-
-    parts = ", ".join(f"{one.name} {one.share:.1%}" for one in tables)
-    return _drawn(
-        "occupancy", "Weight tables", f"Share of each table in use: {parts}.", MARGIN + ROW * len(tables), draw
-    )
 
 
 def _bars(axes: Axes, names: Sequence[str], shares: Sequence[float], texts: Sequence[str]) -> None:

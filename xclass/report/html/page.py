@@ -115,7 +115,7 @@ def _sections(contents: Contents) -> Iterator[tuple[str, str, Html]]:
     if contents.measures is not None:
         yield from error_sections.of_lists(contents, contents.measures)
     if contents.curve is not None:
-        yield "curve", contents.curve.title, _curve(contents)
+        yield "curve", "Learning curve", _curve(contents)
     yield "tree", "The tree", _tree(contents)
     if contents.tables:
         yield "tables", "Weight tables", _tables(contents)
@@ -125,16 +125,9 @@ def _sections(contents: Contents) -> Iterator[tuple[str, str, Html]]:
 def _curve(contents: Contents) -> Html:
     curve = contents.curve
     assert curve is not None  # else there is no section
-    if curve.is_training:
-        text = f"From {contents.request.curve}: each example was predicted before it was learned."
-    else:
-        text = (
-            "This is the error along the test data, from which nothing is learned: it shows whether the data change. "
-            "For the curve of the training run, train with --curve FILE, and give that file to the report."
-        )
-    text += (
-        " “All so far” is the mean over all examples up to there, “since the row before” over those since the point "
-        "before."
+    text = (
+        f"From {contents.request.curve}: each example was predicted before it was learned. “All so far” is the mean "
+        "over all examples up to there, “since the row before” over those since the point before."
     )
     if any(value == value for value in curve.held_out):
         text += " “Held out” is the loss on the lines of the training data that are held out."
@@ -144,7 +137,7 @@ def _curve(contents: Contents) -> Html:
         [markup.number(curve.examples[i]), markup.percent(curve.average[i]), markup.percent(curve.recent[i])]
         for i in chosen
     ]  # fmt: skip
-    table = markup.table(curve.title, ["examples", "all so far", "since the row before"], rows, numbers=(0, 1, 2))
+    table = markup.table("Learning curve", ["examples", "all so far", "since the row before"], rows, numbers=(0, 1, 2))
     return markup.joined(element("p", markup.with_options(text)), markup.beside(figures.learning_curve(curve), table))
 
 
@@ -209,9 +202,7 @@ def _tables(contents: Contents) -> Html:
     return markup.joined(
         element("p", markup.with_options(text)),
         legend.of_tables([one.name for one in tables]),
-        markup.beside(
-            figures.occupancy(tables), markup.table("Weight tables", header, rows, numbers=range(1, len(header)))
-        ),
+        markup.table("Weight tables", header, rows, numbers=range(1, len(header))),
     )
 
 
