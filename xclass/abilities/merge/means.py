@@ -3,7 +3,7 @@
 Idea      Each model is moved to the centre of all rows, where the sums are added, less those of the base for each
           model but one. The space estimated from the sums is, up to rounding, that of a single run. The correction of a
           class is the mean of those of the models, weighted by the examples of the class that each has learned since
-          the base.
+          the base, and so are its sums of squares: with sums that were added, later steps would be too small.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def merge(target: Means, sources: Sources) -> list[str]:
     result.reserve(size)
     result.size = size
     _average(result, models, base, base_numbers, n)
+    _fill_ring(result, models, base, base_numbers)
     if n.sum() > 0:  # else all rows were skipped
         result.use(sums, n, scatter)
     result.pack()
@@ -101,8 +102,8 @@ def _average(
     result: ClassMeans, models: list[tuple[ClassMeans, Int64s]], base: ClassMeans | None, base_numbers: Int64s,
     n: Float64s,
 ) -> None:  # fmt: skip
-    """Set the corrections of the classes, in the space of the rows as they are, and the ring."""
-    classes, room = result.classes, RING // len(models)
+    """Set the corrections of the classes, in the space of the rows as they are."""
+    classes = result.classes
     before = np.zeros(len(n))
     if base is not None:
         before[base_numbers] = base.classes.weight[: base.size]
@@ -117,16 +118,30 @@ def _average(
     for (one, own), weight in zip(models, share, strict=True):
         new = total[own] > 0
         part = np.where(new, weight / np.where(new, total[own], 1), 1 / len(models)).astype(np.float32)
-        step, offset, rows = one.moved(result.space)
+        step, offset, _ = one.moved(result.space)
         classes.step[own] += part[:, None] * step
         classes.offset[own] += part * offset
-        classes.squares[own] += np.maximum(one.classes.squares[: one.size] - squares_before[own], 0)
-        kept = min(one.filled, room)
-        latest = (one.ring_at - 1 - np.arange(kept)) % max(one.filled, 1)
+        classes.squares[own] += part * np.maximum(one.classes.squares[: one.size] - squares_before[own], 0)
+    np.minimum(classes.squares, LARGEST_SQUARES, out=classes.squares)
+
+
+def _fill_ring(
+    result: ClassMeans, models: list[tuple[ClassMeans, Int64s]], base: ClassMeans | None, base_numbers: Int64s
+) -> None:
+    """Keep the latest rows: those that each model has learned since the base and, before them, those of the base."""
+    before, room = 0 if base is None else base.rows, RING // len(models)
+    count = [min(one.rows - before, one.filled) for one, _ in models]
+    if sum(count) > RING:
+        count = [min(new, room) for new in count]
+    parts = [(one, own, new) for (one, own), new in zip(models, count, strict=True)]
+    if base is not None:
+        parts.insert(0, (base, base_numbers, min(base.filled, RING - sum(count))))
+    for one, own, kept in parts:
+        latest = (one.ring_at - kept + np.arange(kept)) % max(one.filled, 1)
         at = slice(result.filled, result.filled + kept)
-        result.ring.z[at], result.ring.own[at] = rows[latest], own[one.ring.own[latest]]
+        result.ring.z[at] = one.moved(result.space)[2][latest]
+        result.ring.own[at] = own[one.ring.own[latest]]
         near = one.ring.near[latest]
         result.ring.near[at] = np.where(near >= 0, own[np.maximum(near, 0)], -1)
         result.filled += kept
-    np.minimum(classes.squares, LARGEST_SQUARES, out=classes.squares)
     result.ring_at = result.filled % RING
