@@ -246,6 +246,25 @@ def test_the_model_has_the_bytes_of_one_that_learned_from_a_file(tmp_path):
     assert (tmp_path / "http.model").read_bytes() == (tmp_path / "file.model").read_bytes()
 
 
+@pytest.mark.parametrize("last", [0, 20_000_000])
+def test_labels_before_one_that_makes_names_of_all_keep_their_classes(last, monkeypatch):
+    """A part with a label that can only be a name comes after a part with a new number."""
+    monkeypatch.setattr(examples, "BATCH_WORK", 4)
+    features = [*({f"more{i % 2}": 1} for i in range(12)), {"last": 1}]
+    labels = [*(11 + i % 2 for i in range(12)), last]
+    with xclass.Learner("cpt") as learner, xclass.Learner("cpt") as other:
+        for one in (learner, other):
+            one.learn_many([{f"w{y}": 1} for y in range(1, 11)] * 3, [*range(1, 11)] * 3)
+        learning = examples.Learning(examples.Question(features, labels, [1.0] * 13))
+        while (answer := learning.step(learner, 5)) is None:
+            pass
+        other.learn_many(features, labels)
+        assert answer["learned"] == len(labels) == len(answer["predictions"])
+        assert learner.classes == other.classes == [*range(1, 13), last]
+        asked = [{f"w{y}": 1} for y in range(1, 11)] + features
+        assert learner.predict_many(asked).tolist() == other.predict_many(asked).tolist()
+
+
 def test_the_first_labels_tell_whether_they_are_names_or_lists():
     for label, expected in (("tea", ["tea"]), (3, [3]), (["tea", "leaf"], [["leaf", "tea"]])):
         with served(xclass.Learner(bits=12), {"http": "0"}) as running:

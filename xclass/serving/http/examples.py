@@ -133,7 +133,8 @@ def answers(learner: Learner, questions: Sequence[Question]) -> list[Answer | Xc
 class Learning:
     """Learn from the examples of a question in steps, so that others go in between, and the model can be saved.
 
-    All examples are converted before the first is learned, so a question with one that is refused teaches nothing.
+    All examples are converted before the first is learned, so a question with one that is refused teaches nothing;
+    names of classes in the examples before that one keep their numbers.
     """
 
     def __init__(self, question: Question) -> None:
@@ -149,10 +150,14 @@ class Learning:
         if self._parts is None:
             given = self._question
             learner.adapt(functools.partial(inputs.kind_of_labels, given.examples, given.labels))
-            self._parts = given.parts()
+            self._begin()
         if self._parts:
             part = self._parts.pop(0)
-            (found,), batch, _ = _converted(learner, [part], True)
+            try:
+                (found,), batch, _ = _converted(learner, [part], True)
+            except _ClassesRenumbered:
+                self._begin()
+                return None
             if isinstance(found, XclassError):
                 raise found
             self._notes += found.get("warnings", ())
@@ -171,6 +176,9 @@ class Learning:
         if self._batches:
             return None
         return {**self._answer, **_warnings([*self._notes, *self._answer.pop("warnings", ())])}
+
+    def _begin(self) -> None:
+        self._parts, self._batches, self._notes = self._question.parts(), [], []
 
 
 class Explainer:
@@ -222,7 +230,7 @@ def _converted(
         try:
             if question.k is not None and not learner.core.config.reduction.probabilities:
                 raise UsageError(f"{learner.core.config.reduction.name} does not estimate probabilities; leave k out")
-            given = learner.converted(functools.partial(_batches, question, learns), learns)
+            given = learner.converted(functools.partial(_batches, question, learns, learner.inputs), learns)
         except XclassError as error:
             form = _form(learner.core) if isinstance(error, UsageError) else ""
             error.args = (_moved(str(error), question.before) + form,)
@@ -247,7 +255,13 @@ def _form(core: LearnerCore) -> str:
     return '; send {"rows": [[0.5, 1.0]]}' if core.schema.form == MATRICES else ""
 
 
-def _batches(question: Question, learns: bool, own: inputs.Inputs) -> list[Batch]:
+class _ClassesRenumbered(Exception):
+    """Report that classes have names from now on, so that examples that were converted before have other numbers."""
+
+
+def _batches(question: Question, learns: bool, before: inputs.Inputs, own: inputs.Inputs) -> list[Batch]:
+    if own is not before:
+        raise _ClassesRenumbered
     labels = None if question.labels is None else one_by_one(question.labels)
     return list(own.batches(question.examples, labels, question.weights, learns))
 
