@@ -96,6 +96,22 @@ def test_predictions_are_in_the_order_of_the_data(inline):
         assert saved(learner) == before
 
 
+def test_a_worker_with_several_parts_counts_the_examples_of_each_once(inline, place):
+    learn("--multiclass", "--learn_names", "-d", named("part-0.vw"), "-f", "m")
+    for k in range(3):
+        (place / f"new-{k}.vw").write_text(f"class-1 | a\nother{k} | b\n| c\n")
+
+    def said_of(text):
+        return [line for line in text.splitlines() if "without a label" in line or "not names" in line]
+
+    words = ["-t", "-i", "m", *(word for k in range(3) for word in ("-d", f"new-{k}.vw"))]
+    expected = said_of(learn(*words).err)
+    assert len(expected) == 2 and "3 of 6 labels are not names" in "".join(expected)
+    assert said_of(learn(*words, "--workers", 1).err) == expected
+    with xclass.load("m") as learner, pytest.warns(match="3 of 6 labels are not names"):
+        xclass.ray.predict("new-*.vw", learner, workers=1)
+
+
 def test_ray_learns_and_predicts_what_the_command_learns_and_predicts(cluster, request):
     with xclass.ray.fit("part-*.vw", xclass.Learner("oaa", classes=30, bits=12), workers=2, sync_every=60) as learner:
         predicted = xclass.ray.predict("part-1.vw", learner, workers=1)

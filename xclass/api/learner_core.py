@@ -111,7 +111,7 @@ class LearnerCore:
             config.reduction.check_arrays(spec, contents.arrays)
         self.preparation = Preparation(config, spec.vw_exact)
         self.notes += self.preparation.notes
-        self.counted = ExampleNotes(config.reduction.labels, self.names.class_list is not None)
+        self.counted = self._new_counts()
         self._build(contents)
         lists_scores = spec.vw_exact and bool(self.reduction.lists_scores or config.listing_options.probabilities)
         self.progress = Progress(config.reduction.labels, None, as_vw=spec.vw_exact, lists_scores=lists_scores)
@@ -343,9 +343,18 @@ class LearnerCore:
         idle += self.unknown_features.messages(self)
         report = [] if self._source is None else self._source.report()
         own = self._label_check.at_end() if learned and complete and self._label_check is not None else ""
-        counted, named = self.counted, self.names.class_list is not None
-        self.counted = ExampleNotes(self.config.reduction.labels, named, counted)
+        counted = self.counted
+        self.counted = self._new_counts(counted)
         return [*([] if self.spec.vw_exact else counted.warnings()), *filter(None, [own]), *idle, *report]
+
+    def _new_counts(self, before: ExampleNotes | None = None) -> ExampleNotes:
+        return ExampleNotes(self.config.reduction.labels, self.names.class_list is not None, before)
+
+    def count_anew(self) -> None:
+        """Count the examples that come from 0, because another process adds up the counts of parts of the data."""
+        self.counted = self._new_counts()
+        for one in self.preparation.idle:
+            one.examples = 0
 
     def _note_examples(self, task: BatchTask) -> None:
         """Add the warnings of a task that has passed the stages."""

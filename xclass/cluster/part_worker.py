@@ -101,6 +101,7 @@ class Counter:
         self.examples = 0
         self._learner, self._reader, self._counted = learner, reader, counted
         learner.read_from(reader)
+        learner.count_anew()
 
     def count(self, task: BatchTask) -> Float64s | None:
         """Learn or predict a task, and count it; return what `LearnerCore.note` returns."""

@@ -38,6 +38,7 @@ class ArrayPredictor(Predictor):
         learner = self._opened(model)
         reader = self._reader(learner, part)
         learner.read_from(reader)
+        learner.count_anew()
         batches = (batch for batch, _ in reader.after(0))
         with self._placed():
             arrays = (results.predictions(learner, batches),) if k is None else results.top(learner, batches, k)
