@@ -330,6 +330,23 @@ def test_one_example_that_cannot_be_learned_is_named_and_the_others_are_learned(
         assert len(content["warnings"]) == 1 and "features" in content["warnings"][0]
 
 
+def test_each_question_of_a_batch_is_told_once_which_examples_have_no_known_feature():
+    known, unknown = ["| free money"] * 200, ["|x never", *["|y heard"] * 199]
+    with new_learner() as learner:
+        for order in ((known, unknown, known), (unknown, known), (known, unknown)):
+            answers = examples.answers(learner, [examples.Question(lines) for lines in order])
+            for lines, answer in zip(order, answers, strict=True):
+                told = [note for note in answer.get("warnings", ()) if "no feature that the model" in note]
+                assert [note[:35] for note in told] == ["200 of the first 200 examples have "] * (lines is unknown)
+        assert "namespace" not in told[0]
+        question = examples.Question(["|x " + " ".join(LINES[0].split()[2:])] + unknown)
+        (told,) = examples.answers(learner, [question])[0]["warnings"]
+        assert "it has learned these words without a namespace" in told
+        assert not examples.answers(learner, [examples.Question(known)])[0].get("warnings")
+        question = examples.Question(["|x free 'a"] * 300)  # the text of one client is not looked at for another
+        assert examples.answers(learner, [question, examples.Question(known[:1])])[1].keys() == {"predictions"}
+
+
 def test_what_is_learned_follows_the_order_of_arrival(tmp_path):
     """Requests over HTTP and lines that come while the learner is busy are learned in their order."""
     labels = ["spam", "work", "home", "tea", "leaf"]

@@ -25,7 +25,7 @@ from ..text.malformed import LEARN_LISTS
 from . import arrays, unknown_features
 from .configuration import feature_bits, hashing, note_about_rows
 from .labels import KindOfLabels, LabelConverter, are_lists, are_names, is_list, one_by_one, weights_of
-from .learner_core import Finds, LearnerCore
+from .learner_core import LearnerCore
 
 T = TypeVar("T")
 Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
@@ -427,13 +427,14 @@ class Inputs:
             return batch
         return batch._replace(**self.labels.fields(y, batch.n, learn))
 
-    def _namespace_of_words(self, finds: Finds) -> str | None:
-        """Return the namespace, of those that are usual, in which most words of the last text are found."""
-        words = WORD.findall(self._text.partition("\n")[0])[:MOST_WORDS]
-        shares = {}
+    def _namespace_of_words(self, text: str | None = None) -> str | None:
+        """Return the namespace, of those that are usual, in which most words of a text, or the last one, are found."""
+        words = WORD.findall((self._text if text is None else text).partition("\n")[0])[:MOST_WORDS]
+        core, shares = self._core(), {}
         for name in NAMESPACES if words else ():
             seed = self.hasher.namespace(name)
-            found = finds(np.array([self.hasher.index(word, seed) for word in words], np.uint32))
+            indices = np.array([self.hasher.index(word, seed) for word in words], np.uint32)
+            found = None if core is None else core.reduction.find(indices)
             shares[name] = 0.0 if found is None else float(found.mean())
         best = max(shares, key=lambda name: shares[name], default="")
         return best if shares and shares[best] > LEAST_SHARE else None

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..array_types import Bools, UInt32s
 from ..binary import gd
 from ..data import batch_ops, class_names, interactions, tables
 from ..data.batch import PATH_GROUP, Batch
@@ -35,7 +34,6 @@ from .preparation import Preparation
 from .progress import VW, Progress
 from .unknown_features import UnknownFeatures, shifted
 
-Finds: TypeAlias = Callable[[UInt32s], Bools | None]
 FEW = 256  # examples that a stream begins with, see `learns_singly`
 
 
@@ -74,7 +72,8 @@ class LearnerCore:
     only_predicts : whether the model was saved with --predict_only_model, so that it cannot learn; with --vw_exact it
         learns on, as in VW
     learns_singly : whether it has learned few examples, the last one alone, so that most features are still to come
-    namespace_of_words : returns the namespace in which the words of the last text are found, None if there is none
+    namespace_of_words : returns the namespace in which the words of a text, None for the last one, are found, None if
+        there is none
     notes : warnings, about options, the text of the examples, and what became of them, see `take_notes`. A source of
         examples adds its own, see `read_from`
     counted : counts of the examples that passed the stages, for `end_notes` and for summaries
@@ -99,7 +98,7 @@ class LearnerCore:
         self._numbers = []
         self.examples, self.clock = 0, 0.0
         self.learns_singly = False
-        self.namespace_of_words: Callable[[Finds], str | None] = lambda finds: None
+        self.namespace_of_words: Callable[[str | None], str | None] = lambda text: None
         self.notes: list[str] = [*config.notes]
         self._source: Source | None = None
         learns_names = config.reduction.labels != "simple" and not spec.vw_exact
@@ -319,6 +318,7 @@ class LearnerCore:
             self.examples += int(np.count_nonzero(task.learned()))
             self.learns_singly = task.batch.n == 1 and self.examples < FEW
             self.clock = float(task.clock[-1])
+        self.notes += self.unknown_features.messages(self, ended=False)
         return highest_seen
 
     # notes
@@ -446,10 +446,16 @@ class LearnerCore:
             self.learned(task)
         return highest_seen
 
-    def predict(self, batches: Iterable[Batch], wanted: Wanted | None = None) -> Iterator[BatchTask]:
-        """Yield the tasks of batches after predicting them, with the results that are wanted, see `want`."""
+    def predict(
+        self, batches: Iterable[Batch], wanted: Wanted | None = None, *, looks_at_all: bool = False
+    ) -> Iterator[BatchTask]:
+        """Yield the tasks of batches after predicting them, with the results that are wanted, see `want`.
+
+        A warning says if no feature of most of the first examples was learned. With `looks_at_all`, there is none, but
+        every task says of which examples this is true.
+        """
         self.want(wanted)
-        self.unknown_features.begin()
+        self.unknown_features.begin(looks_at_all)
         for batch in batches:
             for task in self.tasks(batch, False, self.clock):
                 for stage in self.stages:

@@ -6,6 +6,7 @@ than those learned: in another namespace, as columns that count from another num
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,15 @@ class UnknownFeatures:
         self._learned: set[int] = set()  # features that were learned, so that single examples cost no time
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self, looks_at_all: bool = False) -> None:
+        """Begin with the examples that come; with `looks_at_all`, no example is the last one, and there is no message."""
         self._examples = self._unknown = 0
+        self._most = math.inf if looks_at_all else MOST
 
     def look(self, core: Core, task: BatchTask) -> None:
-        """Set `task.unknown` if its examples are among the first; the last task of these gets the message."""
+        """Set `task.unknown` if its examples are among the first, and count them."""
         batch = task.batch
-        if self._examples >= MOST or task.learn or not batch.n:
+        if self._examples >= self._most or task.learn or not batch.n:
             return
         if batch.n == 1 and not self._learned.isdisjoint(batch.index.tolist()):
             task.unknown = LEARNED
@@ -46,17 +49,20 @@ class UnknownFeatures:
             return
         task.unknown = self._find(core, batch)
         if task.unknown is None or (batch.n == 1 and core.learns_singly):
-            self._examples = MOST
+            self._most = 0
             return
         self._examples += batch.n
         self._unknown += int(np.count_nonzero(task.unknown))
-        if self._examples >= MOST:
-            task.notes += self.messages(core)
 
-    def messages(self, core: Core) -> list[str]:
-        """Return the message, once, if no feature of most of the examples was learned."""
+    def messages(self, core: Core, ended: bool = True) -> list[str]:
+        """Return the message, once, if no feature of most of the examples was learned.
+
+        Unless the examples have `ended`, there is none before all of the first ones were looked at.
+        """
         examples, unknown = self._examples, self._unknown
-        self._examples, self._unknown = MOST, 0
+        if self._most > MOST or (examples < self._most and not ended):
+            return []
+        self._most = self._unknown = 0
         return [message(core, unknown, examples)] if 2 * unknown > examples else []
 
     def _find(self, core: Core, batch: Batch) -> Bools | None:
@@ -110,19 +116,22 @@ def shifted(core: Core, columns: Int64s, rule: Hashing, what: str, advice: str) 
     )
 
 
-def message(core: Core, unknown: int, examples: int) -> str:
-    """Return the message that none of the features of `unknown` of some examples was learned."""
+def message(core: Core, unknown: int, examples: int, text: str | None = None) -> str:
+    """Return the message that none of the features of `unknown` of some examples was learned.
+
+    `text` is the first of them, None for the last text that was converted.
+    """
     which, verb, pronoun = f"{unknown} of the first {examples} examples", "have", "they get"
     if examples == 1:
         which, verb, pronoun = "the example", "has", "it gets"
     return (
         f"{which} {verb} no feature that the model has learned, so {pronoun} the answer of an example without "
-        f"features{_cure(core)}"
+        f"features{_cure(core, text)}"
     )
 
 
-def _cure(core: Core) -> str:
-    space = core.namespace_of_words(core.reduction.find)
+def _cure(core: Core, text: str | None) -> str:
+    space = core.namespace_of_words(text)
     if space is not None:
         where = f"in the namespace {short_repr(space)}" if space else "without a namespace"
         return f"; it has learned these words {where}: write `|{space} words of the text`"

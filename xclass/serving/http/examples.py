@@ -123,9 +123,10 @@ def answers(learner: Learner, questions: Sequence[Question]) -> list[Answer | Xc
         wanted = _wanted(max(listed)) if listed else None
         unknown = _answer(learner.core, batch, questions, found, owners, False, wanted)
         for question, answer, (none_known, looked_at) in zip(questions, found, unknown, strict=True):
-            if 2 * none_known > looked_at and not isinstance(answer, XclassError):
-                learner.inputs.batches(question.examples[:1])  # the message says where its words were learned
-                told = unknown_features.message(learner.core, none_known, looked_at)
+            if 2 * none_known > looked_at and not question.before and not isinstance(answer, XclassError):
+                first = question.examples[0]
+                text = first if isinstance(first, str) else ""  # the message says where its words were learned
+                told = unknown_features.message(learner.core, none_known, looked_at, text)
                 answer["warnings"] = [*answer.get("warnings", ()), printable(told)][:MOST_WARNINGS]
     return found
 
@@ -287,13 +288,11 @@ def _answer(
 
     def answer(batch: Batch) -> None:
         nonlocal done
-        for task in core.learn([batch]) if learns else core.predict([batch], wanted):
+        for task in core.learn([batch]) if learns else core.predict([batch], wanted, looks_at_all=True):
             own = owners[done : done + task.batch.n]
             _add(core, task, questions, found, own)
             for i, one in zip(own, () if task.unknown is None else task.unknown.tolist(), strict=False):
                 unknown[i] = unknown[i][0] + one, unknown[i][1] + 1
-            if not learns:
-                core.unknown_features.messages(core)  # those of all questions together
             done += task.batch.n
 
     try:
