@@ -1,4 +1,4 @@
-"""Columns that are read as text although their cells are numbers in another dress, and columns that lose zeros."""
+"""Columns that are read as text although their cells are numbers in another format, and columns that lose zeros."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import xclass
 from xclass.data import cells
 
-DRESSED = {
+FORMATS = {
     "rows of numbers": ["[0.12, -0.5]", "[0.12 -0.5 1e-3]", "(1, 2)", "0.1 0.2 0.3", "-0.1;0.2"],
     "numbers with groups of digits": ["1,234.50", "1,234", "1 234 567,5", "1'234.5", "1.234,50"],
     "numbers with a decimal comma": ["9,5", "-0,25"],
@@ -48,21 +48,23 @@ def notes(call, *args, **more):
     return [str(one.message) for one in issued]
 
 
-@pytest.mark.parametrize(("what", "cell"), [(what, cell) for what, given in DRESSED.items() for cell in given])
-def test_numbers_in_another_dress_are_noted(what, cell):
-    assert f"the column has {what} such as " in cells.dress("the column", [cell] * 5)
-    assert cells.dress("a", [cell] * 3 + ["5"] * 3) and not cells.dress("a", [cell, "x", "y", "z", "w"])
+@pytest.mark.parametrize(("what", "cell"), [(what, cell) for what, given in FORMATS.items() for cell in given])
+def test_numbers_in_another_format_are_noted(what, cell):
+    assert f"the column has {what} such as " in cells.note_about_numbers("the column", [cell] * 5)
+    assert cells.note_about_numbers("a", [cell] * 3 + ["5"] * 3) and not cells.note_about_numbers(
+        "a", [cell, "x", "y", "z", "w"]
+    )
 
 
 @pytest.mark.parametrize("cell", WORDS)
 def test_words_are_not(cell):
-    assert not cells.dress("a", [cell] * 9)
-    assert not cells.dress("a", ["5"] * 9)
+    assert not cells.note_about_numbers("a", [cell] * 9)
+    assert not cells.note_about_numbers("a", ["5"] * 9)
 
 
 def test_numbers_beside_a_word_for_missing_ones():
-    assert "has numbers and also 'unknown'" in cells.dress("a", ["5"] * 9 + ["unknown"])
-    assert not cells.dress("a", ["5"] * 9 + ["a", "b", "c"])
+    assert "has numbers and also 'unknown'" in cells.note_about_numbers("a", ["5"] * 9 + ["unknown"])
+    assert not cells.note_about_numbers("a", ["5"] * 9 + ["a", "b", "c"])
 
 
 def dictionaries(model, examples, labels, path):
@@ -155,3 +157,12 @@ def test_cells_that_are_no_longer_written_as_those_learned(learned, given, noted
         with xclass.load(tmp_path / "m") as model:
             found = [note for note in notes(call, model) if "the model has learned values such as" in note]
             assert len(found) == noted, found
+
+
+def test_a_list_in_a_column_whose_cells_had_zeros_is_refused_by_its_place(tmp_path):
+    (tmp_path / "a.csv").write_text("label,id\n" + "a,007\nb,12\n" * 9)
+    (tmp_path / "b.jsonl").write_text('{"label": "a", "id": [1, 2]}\n' * 3)
+    with xclass.Learner() as model:
+        model.learn_file(tmp_path / "a.csv")
+        with pytest.raises(xclass.DataError, match=r"b\.jsonl:1:\d+: .*\[1, 2\]"):
+            model.evaluate(tmp_path / "b.jsonl")

@@ -388,7 +388,7 @@ class Inputs:
         new = [name for name in frame.additional if name not in self._noted]
         self._noted |= {*new}
         notes = [schema.left_out(new)] if new else []
-        if self._schema.marks:
+        if self._schema.spellings:
             notes += self._schema.changed(frame.first_cells())
         self.notes += [f"the examples: {note}" for note in notes]
 

@@ -1,7 +1,8 @@
-"""Look at the first cells of columns that are read as text or categories: are they numbers, written in another way?"""
+"""Look at the first cells of columns that are read as text or categories: are they numbers in another format?"""
 
 from __future__ import annotations
 
+import numbers
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ FEWEST, MOST_OTHERS = 4, 2  # cells that tell something; different texts beside 
 SIGNED = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 PLAIN = "write plain numbers, such as 1234.5"
 ROWS = "to learn rows of numbers, give lists that are no text, or a column for each number"
-DRESSES = (  # numbers in another dress, and what to give
+NUMBER_FORMATS = (  # formats of numbers that are read as text, and what to write instead
     (re.compile(rf"\[ *{SIGNED}(?:[,;\s]+{SIGNED})* *,?\]"), "rows of numbers", ROWS),
     (re.compile(rf"\( *{SIGNED}(?:[,;\s]+{SIGNED})+ *\)"), "rows of numbers", ROWS),
     (re.compile(r"[+-]?[0-9]*\.[0-9]+(?:[,;| ]+[+-]?[0-9]*\.[0-9]+)+"), "rows of numbers", ROWS),
@@ -29,8 +30,8 @@ DRESSES = (  # numbers in another dress, and what to give
 ZEROS, TRUTH = re.compile(r"0[0-9]+"), re.compile(r"true|false|TRUE|FALSE|True|False")
 
 
-def dress(place: str, cells: Sequence[str]) -> str:
-    """Return a note about a column or feature of text if most of its first cells are numbers in another dress.
+def note_about_numbers(place: str, cells: Sequence[str]) -> str:
+    """Return a note about a column or feature of text if most of its first cells are numbers in another format.
 
     `place` is what the note calls it, such as `the column 'price'`.
     """
@@ -45,41 +46,37 @@ def dress(place: str, cells: Sequence[str]) -> str:
         )
     found: dict[str, list[str]] = {}
     for cell in shown:
-        kind = next(((what, cure) for pattern, what, cure in DRESSES if pattern.fullmatch(cell)), None)
+        kind = next(((what, cure) for pattern, what, cure in NUMBER_FORMATS if pattern.fullmatch(cell)), None)
         if kind is not None:
             found.setdefault("; ".join(kind), []).append(cell)
-    numbers = len(cells) - len(shown) + sum(map(len, found.values()))
-    if not found or 2 * numbers <= len(cells) or 10 * max(map(len, found.values())) < 9 * len(shown):
+    count = len(cells) - len(shown) + sum(map(len, found.values()))
+    if not found or 2 * count <= len(cells) or 10 * max(map(len, found.values())) < 9 * len(shown):
         return ""
     what, _, cure = max(found, key=lambda key: len(found[key])).partition("; ")
     example = found[f"{what}; {cure}"][0]
     return f"{place} has {what} such as {short_repr(example)}, and is read as text, not as numbers; {cure}"
 
 
-def mark(cells: Sequence[str]) -> str:
-    """Return a cell that shows how cells are written, with leading zeros or as a truth value, or nothing.
-
-    If whole numbers have leading zeros and one of them is shorter than that cell, the shortest one follows.
-    """
+def spelling_of(cells: Sequence[str]) -> tuple[str, int]:
+    """Return a cell that has leading zeros or is a truth value, or nothing, and the fewest digits of a whole number."""
     whole = [cell for cell in cells if cell.isdecimal()]
     zeros = next((cell for cell in whole if ZEROS.fullmatch(cell)), "")
     if zeros:
-        shortest = min(whole, key=len)
-        return zeros if len(shortest) == len(zeros) else f"{zeros} {shortest}"
-    return next((cell for cell in cells if TRUTH.fullmatch(cell)), "")
+        return zeros, min(map(len, whole))
+    return next((cell for cell in cells if TRUTH.fullmatch(cell)), ""), 0
 
 
-def lost(place: str, cells: Sequence[Any], learned: str) -> str:
-    """Return a note if cells are not written as those of the same column that `mark` has seen, or nothing."""
-    example, *_, shortest = (learned.split() or [""]) * 2
+def note_about_spelling(place: str, cells: Sequence[Any], example: str, digits: int) -> str:
+    """Return a note if cells are not written as those of the same column that `spelling_of` has seen, or nothing."""
     if TRUTH.fullmatch(example):
         style = next(style for style in (str.lower, str.upper, str.title) if style(example) == example)
         wrong = [str(cell) for cell in cells if TRUTH.fullmatch(str(cell)) and style(str(cell)) != str(cell)]
     else:
         wrong = [
-            f"{cell:.0f}" if is_number else cell
+            f"{cell:.0f}" if is_number else str(cell)
             for cell in cells
-            if (is_number := not isinstance(cell, str)) or (cell.isdecimal() and len(cell) < len(shortest))
+            if (is_number := isinstance(cell, numbers.Number))
+            or (isinstance(cell, str) and cell.isdecimal() and len(cell) < digits)
         ]
     if not wrong or 2 * len(wrong) <= len(cells):
         return ""

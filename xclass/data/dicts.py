@@ -68,7 +68,7 @@ class DictConverter:
                 for name, value in features.items():
                     if isinstance(value, str):
                         texts.setdefault(str(name), []).append(value)
-        self._notes += self._schema.note_dress(texts, "feature")
+        self._notes += self._schema.note_first(texts, "feature")
         keys = self._first[0].keys()
         if all(example.keys() == keys and all(map(is_number, example.values())) for example in self._first):
             self._notes += filter(None, [self._note_about_rows(len(keys))])

@@ -55,7 +55,8 @@ SHAPE = Record(
         "form": OneOf(FORMS),
         "labels": List(Text()),
         "separator": Text(),
-        "marks": Record(others=Text()),
+        "spellings": Record(others=Text()),
+        "digits": Record(others=Whole()),
         "width": Whole(1, MOST_COLUMNS),
         "classes": OneOf((NUMBER,)),
     },
@@ -91,7 +92,8 @@ class Schema:
     names : namespace -> name -> kind, NUMBER or TEXT, of features that are given by name
     room : number of names that can still be added
     form : MATRICES or PLAIN if the learner has learned from nothing else, empty before it has learned, or OTHER
-    marks : name of a column -> how its first cells were written, see `cells.mark`
+    spellings : name of a column or feature -> one of its first texts that has leading zeros or is a truth value
+    digits : such a name -> fewest digits of the whole numbers among these texts, if there are any
     width : number of columns of the dense block, 0 before the learner has learned from one
     classes : NUMBER if a program gave the names of the classes as numbers, which it gets back, else empty
     """
@@ -108,7 +110,8 @@ class Schema:
         self.labels: list[str] = []
         self.names: Kinds = {}
         self.room, self.form, self.width, self.classes = MOST_NAMES, form, 0, ""
-        self.marks: dict[str, str] = {}
+        self.spellings: dict[str, str] = {}
+        self.digits: dict[str, int] = {}
         self._told: set[str] = set()  # names of which a warning says that values have another kind
         self.add_names(names or {})
 
@@ -124,7 +127,8 @@ class Schema:
         """Return a copy, which does not change when the learner goes on; no names are added to it if it is `fixed`."""
         new = Schema(self.columns.items(), self.label, self.names, self.form)
         new.room *= not fixed
-        new.width, new.classes, new.marks = self.width, self.classes, dict(self.marks)
+        new.width, new.classes = self.width, self.classes
+        new.spellings, new.digits = dict(self.spellings), dict(self.digits)
         new.labels, new.separator = self.labels, self.separator
         return new
 
@@ -194,20 +198,24 @@ class Schema:
                 "names, or leave out columns by --columns or --ignore_column"
             ) from None
         self.replace(new)
-        return self.note_dress({name: found for name, found in first.items() if name in self.columns}, "column")
+        return self.note_first({name: found for name, found in first.items() if name in self.columns}, "column")
 
-    def note_dress(self, first: Mapping[str, Sequence[str]], what: str) -> list[str]:
+    def note_first(self, first: Mapping[str, Sequence[str]], what: str) -> list[str]:
         """Return notes about the first texts of columns or features, and keep how they are written."""
         for name, found in first.items():
-            if is_kept(name) and len(self.marks) < MOST_NAMES and len(mark := cells.mark(found)) <= LONGEST and mark:
-                self.marks[name] = mark
-        return [note for name, found in first.items() if (note := cells.dress(f"the {what} {short_repr(name)}", found))]
+            spelling, digits = cells.spelling_of(found)
+            if is_kept(name) and len(self.spellings) < MOST_NAMES and 0 < len(spelling) <= LONGEST:
+                self.spellings[name] = spelling
+                if digits:
+                    self.digits[name] = digits
+        places = {f"the {what} {short_repr(name)}": found for name, found in first.items()}
+        return [note for place, found in places.items() if (note := cells.note_about_numbers(place, found))]
 
     def changed(self, first: Mapping[str, Sequence[Any]]) -> list[str]:
         """Return notes about cells of another table that are not written as those learned from, once a column."""
         notes = []
-        for name, mark in self.marks.items():
-            if name not in self._told and (note := _lost("column", name, first.get(name, ()), mark)):
+        for name in self.spellings:
+            if name not in self._told and (note := self._note_about_spelling("column", name, first.get(name, ()))):
                 self._told.add(name)
                 notes.append(note)
         return notes
@@ -215,9 +223,9 @@ class Schema:
     def read(self, name: str, value: Any, kind: str, learning: bool) -> tuple[Any, str]:
         """Return a value in the kind of its name, and a warning, once for a name, if that changes what is learned."""
         new = converted(value, kind)
-        if not isinstance(value, bool) and name in self.marks and name not in self._told and new is not value:
+        if not isinstance(value, bool) and name in self.spellings and name not in self._told and new is not value:
             self._told.add(name)
-            return new, _lost("feature", name, [value], self.marks[name])
+            return new, self._note_about_spelling("feature", name, [value])
         if name in self._told or (not isinstance(new, str) if kind == NUMBER else new is value or not learning):
             return new, ""
         self._told.add(name)
@@ -225,6 +233,10 @@ class Schema:
         if kind == TEXT:
             kinds = ("text", f"it is read as the text {short_repr(new)}")
         return new, f"the feature {short_repr(name)} has {kinds[0]} as values, and here {short_repr(value)}; {kinds[1]}"
+
+    def _note_about_spelling(self, what: str, name: str, found: Sequence[Any]) -> str:
+        place, digits = f"the {what} {short_repr(name)}", self.digits.get(name, 0)
+        return cells.note_about_spelling(place, found, self.spellings[name], digits)
 
     def positions(self, names: Sequence[str], place: str, cure: str = "") -> list[int]:
         """Return the position of each column among the names of another table's columns.
@@ -263,17 +275,18 @@ class Schema:
         return ""
 
     def record(self) -> dict[str, Any]:
-        names = {"names": dict(sorted(self.names.items()))} if self.names else {}  # sorted: batches mix them
-        form = {"form": self.form} if self.form in FORMS else {}
-        width = {"width": self.width} if self.width else {}
-        marks = {"marks": self.marks} if self.marks else {}
-        classes = {"classes": self.classes} if self.classes else {}
-        labels = {"labels": self.labels} if self.labels else {}
-        separator = {"separator": self.separator} if self.separator else {}
-        return {
-            "columns": self.columns, "label": self.label,
-            **names, **form, **width, **classes, **marks, **labels, **separator,
-        }  # fmt: skip
+        others = {
+            "names": dict(sorted(self.names.items())),  # sorted: batches mix them
+            "form": self.form if self.form in FORMS else "",
+            "width": self.width,
+            "classes": self.classes,
+            "spellings": self.spellings,
+            "digits": self.digits,
+            "labels": self.labels,
+            "separator": self.separator,
+        }
+        known = {name: value for name, value in others.items() if value}
+        return {"columns": self.columns, "label": self.label, **known}
 
     def to_bytes(self) -> bytes:
         return json.dumps(self.record(), separators=(",", ":")).encode()
@@ -283,7 +296,7 @@ class Schema:
         """Return a schema from an object of JSON whose shape was checked."""
         schema = cls(record["columns"].items(), record["label"], record.get("names"), record.get("form", ""))
         schema.width, schema.classes = record.get("width", 0), record.get("classes", "")
-        schema.marks = dict(record.get("marks", {}))
+        schema.spellings, schema.digits = dict(record.get("spellings", {})), dict(record.get("digits", {}))
         schema.labels, schema.separator = record.get("labels", []), record.get("separator", "")
         return schema
 
@@ -307,10 +320,6 @@ class Schema:
                 f"it has no columns, one without a name, or one named as the label, {short_repr(label)}"
             )
         return known
-
-
-def _lost(what: str, name: str, found: Sequence[Any], mark: str) -> str:
-    return cells.lost(f"the {what} {short_repr(name)}", found, mark)
 
 
 def left_out(names: Sequence[str]) -> str:

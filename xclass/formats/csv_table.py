@@ -152,8 +152,8 @@ class CsvTable(OtherFormat):
             if rows is None:
                 return None
             self._adopt(rows, header, file, text[:size].count(b"\n"))
-        elif self.schema.marks:
-            for note in self.schema.changed(self._marked_cells(text, size, header)):
+        elif self.schema.spellings:
+            for note in self.schema.changed(self._cells_of_known_spelling(text, size, header)):
                 self._note(note, file)
         cure = "; if the file has no header, give the names of its columns by --header"
         positions = self.schema.positions(header, f"{file}:{self._top}:1: the header", cure)
@@ -309,13 +309,13 @@ class CsvTable(OtherFormat):
         for note in self.columns.adopt({name: kinds[name] for name in features}, self.label_name, file, found):
             self._note(note, file)
 
-    def _marked_cells(self, text: bytes, begin: int, header: list[str]) -> dict[str, list[str]]:
+    def _cells_of_known_spelling(self, text: bytes, begin: int, header: list[str]) -> dict[str, list[str]]:
         """Return the first cells of the columns of which it is kept how they are written."""
         rows = csv_rows.cells_of(
             self._first_rows(text, begin, True) or b"", self.delimiter_byte, self.quote, len(header), self.header
         )
         first = [row for _, row in itertools.islice(rows, cells_of_tables.SAMPLE) if row is not None]
-        at = [(name, header.index(name)) for name in self.schema.marks if name in header]
+        at = [(name, header.index(name)) for name in self.schema.spellings if name in header]
         return {name: [columns.text_of(row[k].strip()) for row in first if row[k].strip()] for name, k in at}
 
     def scanner(self, of: parser.Parser) -> CsvScanner:

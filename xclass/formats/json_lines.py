@@ -249,7 +249,7 @@ class JsonLines(OtherFormat):
                         if isinstance(value, str) and len(texts.setdefault(name, [])) < cells.SAMPLE:
                             texts[name].append(value)
         self.schema.add_names(names)
-        self.notes += [f"{self.file}: {note}" for note in self.schema.note_dress(texts, "feature")]
+        self.notes += [f"{self.file}: {note}" for note in self.schema.note_first(texts, "feature")]
 
     def _begin_columns(self, lines: Sequence[dict[str, Any]], file: str) -> None:
         """Take the columns of the first lines, or compare them with those of the model."""
@@ -281,8 +281,8 @@ class JsonLines(OtherFormat):
                 for key in features
             }
             self.notes += [f"{file}: {note}" for note in self.columns.adopt(found, self.label, file, texts)]
-        elif self.schema.marks:
-            first = {key: [line[key] for line in lines if line.get(key) is not None] for key in self.schema.marks}
+        elif self.schema.spellings:
+            first = {key: [line[key] for line in lines if line.get(key) is not None] for key in self.schema.spellings}
             self.notes += [f"{file}: {note}" for note in self.schema.changed(first)]
         self.about.append(f"Each key is a column; {self.columns.about(self.label)}")
 
