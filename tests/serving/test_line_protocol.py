@@ -191,6 +191,16 @@ def test_a_client_of_another_protocol_gets_one_error_and_teaches_nothing(piece):
         assert not running.service.learned and not running.service.learner.classes
 
 
+def test_lines_of_vw_text_that_resemble_another_protocol():
+    lines = [
+        "set |n 12 5 7", "set a|n 12 5 7", "err |msg HTTP/1.1", "err a|msg HTTP/1.1", "HTTP/1 | x",
+        "PING | a", "stats | a", "get |a", "user |name login", "1|x login", "a |b starttls", "GET |a HTTP/1.1",
+    ]  # fmt: skip
+    with xclass.Learner("oaa", classes=20, bits=10, learn_names=True) as learner, served(learner) as running:
+        for line in lines:
+            assert not running.ask(f"{line}\n".encode()).startswith(b"error"), line
+
+
 def test_nothing_is_learned_from_a_line_without_a_bar():
     with xclass.Learner("oaa", classes=3, bits=10, learn_names=True) as learner, served(learner) as running:
         answers = running.ask(b"stats 1\nHELP me\ntea\n\n \ntea | leaf\nbeer\n\xef\xbb\xbf| leaf\n").splitlines()

@@ -15,35 +15,36 @@ AT_ONCE = (  # beginnings of lines that need not be complete
     ("the PROXY protocol", rb"PROXY (TCP|UDP|UNKNOWN)|\x00\r?\Z"),
     ("a protocol that is not text", rb"[\x00-\x08\x0e-\x1f]"),
 )
-OF_A_LINE = (
-    ("HTTP", rb"[!-{}~]+ [!-~]+ +(HTTP|RTSP|SIP|ICAP)/[0-9.]+\r?\Z|HTTP/[0-9]|[A-Z]{3,20} (/|\*|[a-z]+:)[!-{}~]*\r?\Z"),
+OF_A_LINE = (("HTTP", rb"[A-Z]{3,20} (/|[a-z]+:)[!-~]* +(HTTP|RTSP|SIP|ICAP)/[0-9.]+\r?\Z"),)  # with a bar or without
+WITHOUT_BAR = (
+    ("HTTP", rb"\S+ \S+ +(HTTP|RTSP|SIP|ICAP)/[0-9.]+\r?\Z|HTTP/[0-9]|[A-Z]{3,20} (/|\*|[a-z]+:)[!-~]*\r?\Z"),
     (
         "memcached's protocol",
         rb"(set|add|replace|append|prepend|cas) \S+ [0-9]+ -?[0-9]+ [0-9]+|stats( [a-z]+)?\r?\Z|"
-        rb"(gets?|gats?|touch|incr|decr|delete|m[gsdnae]|watch|slabs|lru|version|flush_all|verbosity)( [^|]*)?\r?\Z",
+        rb"(gets?|gats?|touch|incr|decr|delete|m[gsdnae]|watch|slabs|lru|version|flush_all|verbosity)( |\r?\Z)",
     ),
     (
         "Redis' protocol",
         rb"[*$]-?[0-9]+\r?\Z|(?i:ping|auth|hello|info|select|set|get|mget|del|exists|keys|echo|command|config|client|"
-        rb"eval|monitor|subscribe|sync|psync|dbsize|flushall)( [^|]*)?\r?\Z",
+        rb"eval|monitor|subscribe|sync|psync|dbsize|flushall)( |\r?\Z)",
     ),
     (
         "a protocol of mail or files",
         rb"(?i:ehlo|helo|lhlo|mail from:|rcpt to:|user|pass|starttls|noop|quit|capa|data|rset|vrfy|feat|syst|nick|"
-        rb"\S+ (login|capability|starttls))( ?[^|]*)?\r?\Z",
+        rb"\S+ (login|capability|starttls))",
     ),
-    ("a protocol that is not text", rb"[^|]*[\x00-\x08\x0e-\x1f][^|]*\Z"),
+    ("a protocol that is not text", rb".*[\x00-\x08\x0e-\x1f]"),
 )
-PATTERNS, PATTERNS_OF_A_LINE = (
-    [(name, re.compile(pattern, re.DOTALL)) for name, pattern in table] for table in (AT_ONCE, OF_A_LINE)
-)
+PATTERNS = {pattern: re.compile(pattern, re.DOTALL) for _, pattern in (*AT_ONCE, *OF_A_LINE, *WITHOUT_BAR)}
 
 
 def foreign(head: bytes) -> tuple[str | None, bool]:
-    """Return the name of the protocol whose clients begin as `head`, None for lines of VW text, and whether that is
-    certain, because the first line, or HEAD_BYTES of it, is there.
+    """Return the protocol of a client that begins with `head`, None for VW text, and whether this is certain.
+
+    It is certain once the first line, or HEAD_BYTES of it, has arrived.
     """
     line, newline, _ = head.lstrip(b"\r\n").partition(b"\n")
     certain = bool(newline) or len(head) >= HEAD_BYTES
-    patterns = [*PATTERNS, *PATTERNS_OF_A_LINE] if certain else PATTERNS
-    return next((name for name, pattern in patterns if pattern.match(line)), None), certain
+    tables = [AT_ONCE, *([OF_A_LINE] if certain else []), *([WITHOUT_BAR] if certain and b"|" not in line else [])]
+    found = (name for table in tables for name, pattern in table if PATTERNS[pattern].match(line))
+    return next(found, None), certain

@@ -18,6 +18,7 @@ from streams import multiclass
 from xclass import DataError, Learner
 from xclass.data.batch import HIGHEST_LABEL
 from xclass.reductions.cpt import label_tree, tree_file
+from xclass.system import streams
 
 BITS = ("-b", 18)
 
@@ -134,6 +135,14 @@ def test_files_that_cannot_be_read_are_refused(place):
     for tree, words in wrong.items():
         with pytest.raises(DataError, match=f"^{tree}: .*{words}"):
             Learner("cpt", 3, cpt_tree=tree)
+
+
+def test_a_tree_may_have_more_bytes_than_other_files_beside_the_data(place, monkeypatch):
+    learn("--cpt", 3, *BITS, "--save_tree", "tree", stdin="1 | a\n2 | b\n")
+    monkeypatch.setattr(streams.read_file, "__defaults__", (10, None))
+    assert tree_file.read("tree")
+    with pytest.raises(DataError, match="more than 10 bytes"):
+        streams.read_file("tree", "")
 
 
 def test_files_that_cannot_be_read_or_written_end_a_run_at_once(place):

@@ -103,7 +103,7 @@ def read(path: str, names: Sequence[str] = (), lowest: int = 1) -> list[Tree]:
     """Read the trees of a file, whose labels are numbers from `lowest` on if there are no names for those from 1 on."""
     label_of_name = {class_names.key_of(name): j for j, name in enumerate(names, 1)}
     trees: list[_TreeBuilder] = []
-    content = streams.read_file(path, "give a file that --save_tree has written")
+    content = streams.read_file(path, "give a file that --save_tree has written", most=None)
     try:
         lines = content.decode("utf-8", "surrogateescape" if names else "strict").split("\n")
     except UnicodeDecodeError:
