@@ -34,7 +34,7 @@ CASES = {  # set -> options of xclass, and of VW
     "spelling": (["--multiclass"], ["--oaa", "3497", "-b", "24"]),
     "wordnet": (["--multiclass"], ["--ect", "20307", "-b", "24"]),
     "aloi27": (["--means", "--dense", "f:129"], ["--oaa", "1000", "-b", "24"]),
-    "clinc150": (["--oaa", "150"], ["--oaa", "150", "-b", "20"]),
+    "clinc150": (["--multiclass"], ["--oaa", "150", "-b", "20"]),
     "panlex": (["--oaa", "2111"], ["--oaa", "2111", "-b", "24"]),
     # of VW's reductions for many classes, those whose trees do not change can be averaged; --oaa takes hours here
     "ptb": (["--multiclass"], ["--ect", "10000", "-b", "24"]),
