@@ -10,7 +10,7 @@ Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probabil
 A point is a run over the first --shares of the file: its mean squared loss, and the CPU seconds of an example, of a run
 long enough to be timed, times the examples. Trees do not look for their most probable class, which learning does not
 need. One-against-all is left out above 5,000 classes. Prints the numbers as a Markdown table. Data as of
-scripts/paper/stand_ins.py.
+scripts/lib/data_sets.py.
 """
 
 from __future__ import annotations

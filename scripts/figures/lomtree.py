@@ -13,7 +13,7 @@ ratio       log2 of the ratio of the times of one-against-all and LOMTree for an
             many.
 
 Times are CPU seconds less those of a few lines. Prints the numbers as a Markdown table. Data as of
-scripts/paper/stand_ins.py.
+scripts/lib/data_sets.py.
 """
 
 from __future__ import annotations

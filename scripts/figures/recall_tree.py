@@ -7,7 +7,7 @@
 
 Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, sections 4.2 to 4.5.
 comparison  figure 4: test error of LOMTree and the Recall Tree less that of one-against-all, and CPU time in which the
-            three predict an example, with the options of scripts/paper/stand_ins.py. The times are those of models that
+            three predict an example, with the options of scripts/lib/data_sets.py. The times are those of models that
             learned the first examples once, which have less deep trees. The paper has ALOI, ImageNet, ODP.
 order       average progressive error against examples, in the order of the file and permuted by a buffer that holds all
             of it. The paper's axis says accuracy; what falls from 100 to 73 is the error. LTCB: 73.3 in order, 74.6.
@@ -20,7 +20,7 @@ With --paper, runs have the paper's settings: its table 3 (rate 1, logistic loss
 figures were made, K - 1 routers of LOMTree and no crosses with the path; else those of xclass, but for the end of
 descent, which is always VW's. "p" is that of the N - 1 chi-squared test that both errors are the same.
 
-Prints the numbers as a Markdown table. Data as of scripts/paper/stand_ins.py, with the options it gives a set. The
+Prints the numbers as a Markdown table. Data as of scripts/lib/data_sets.py, with the options it gives a set. The
 paper's own sets are in paper_data after `sh scripts/paper/aloi.sh` and so on:
 
     python -m scripts.figures.recall_tree comparison paper_data --paper --sets aloi/vw,imagenet/vw,odp/vw

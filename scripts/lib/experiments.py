@@ -12,7 +12,8 @@ KIND is one of
     absent      a row that cannot be run; what follows METHOD and SETTING is the reason
     centred     alone on a line: the rows that follow get the data less the mean of every feature
 
-In OPTIONS, {K} is the number of classes, {K-1} one less, and $name a text of `names`. A row that begins with
+In OPTIONS, {K} is the number of classes, {K-1} one less, {1/10N} the L2 penalty of an example that is C = 10 of
+scikit-learn, and $name a text of `names`. A row that begins with
 [PATTERN,...] is for the sets of a script that match, with [!PATTERN,...] for those that do not. -b is the authors'
 where a row has it (at most 31, the most that xclass has); others get one that leaves at most one feature a weight.
 """
@@ -20,6 +21,8 @@ where a row has it (at most 31, the most that xclass has); others get one that l
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from scripts.lib.data_sets import BITS, SETS, passes_of, path_crosses
 
 VW_TREE = "--router_weight example --recall_stop bound"  # of Vowpal Wabbit, with which the papers' figures were made
 VW_LOMTREE = "--layout vw --loss_function quantile"
@@ -46,11 +49,11 @@ class Experiment:
     rows : the rows, see above
     origins : the first that can be had is taken
     small : examples that --small takes
-    classes, features : of the paper's data, for the sizes of tables
+    classes, examples, features : of the paper's data, for the sizes of tables and the L2 penalty; examples of training
     names : texts that stand for $name in rows and commands
     ranges : range of `xclass tune` by option, in place of those of `search`; an empty one leaves the option out
     sets : sets of a script with several, each with more `names` and `files`, the folder/prefix of its files in the
-        repository; empty for VW text
+        repository, empty for VW text with lists of labels
     """
 
     title: str
@@ -59,6 +62,7 @@ class Experiment:
     origins: tuple[Origin, ...] = ()
     small: int = 1000
     classes: int = 0
+    examples: int = 0
     features: int = 0
     names: dict[str, str] = field(default_factory=dict)
     ranges: dict[str, str] = field(default_factory=dict)
@@ -127,7 +131,7 @@ log_multi 'Recall Tree paper, table 2, default' 'error=21.4 seconds=112 millisec
 cpt 'default' 'error=?' --passes 20
 centred
 oaa 'Softmax Tree paper, table 9' 'error=11.91+-0.24 train=9.17+-0.08 seconds=6660 milliseconds=0.14' \
-    --passes 100 --holdout_off --loss_function logistic --l2 1e-6
+    --passes 100 --holdout_off --loss_function logistic --l2 {1/10N}
 mach 'Softmax Tree paper, table 9, B = 512, R = 50' 'error=24.63 train=22.22 seconds=2580 milliseconds=3.13' \
     --mach 50,512 --passes 20 --holdout_off --loss_function logistic
 softmax_tree 'k = 30, depth 8, random start, remove' 'error=97.80 train=97.37' \
@@ -164,6 +168,7 @@ softmax_tree 'k = all, depth 3, random start' \
         Origin((f"aloi.bz2 {LIBSVM}/multiclass/aloi.bz2",), ("convert.sparse --train $0 --shuffle",)),
     ),
     classes=1000,
+    examples=97_200,
     features=128,
     names={
         "tree": "--l1 0.1 --tao_iterations 30 --tao_tolerance 0 --leaf_passes 20 --smooth 0 --normalize_features none",
@@ -341,7 +346,7 @@ tuned oaa 'Recall Tree paper, table 2, tuned' 'error=90.6' --loss_function logis
     $permuted -b 31
 oaa 'LOMTree paper, table 3, time alone' 'milliseconds=1050' --oaa_subsample 1000 -b 31
 oaa 'Softmax Tree paper, table 9, no subsample' 'error=89.22 train=64.24 milliseconds=1317.58 megabytes=155700' \
-    $permuted --passes 10 --holdout_off --loss_function logistic --l2 9.2e-8 -b 31
+    $permuted --passes 10 --holdout_off --loss_function logistic --l2 {1/10N} -b 31
 mach 'Softmax Tree paper, table 9, B = 32, R = 25' \
     'error=84.55 train=46.38 seconds=138060 milliseconds=684.04 megabytes=1200' \
     --mach 25,32 $permuted --passes 10 --holdout_off --loss_function logistic
@@ -386,6 +391,7 @@ cpt 'default' 'error=?' $permuted
         ),
     ),
     classes=105_033,
+    examples=1_084_404,
     features=422_712,
     names={
         "permuted": "--shuffle 100000",
@@ -396,7 +402,7 @@ cpt 'default' 'error=?' $permuted
 PTB_ROWS = r"""
 oaa 'one-vs-all' \
     'error=87.5 top5=80.2 perplexity=220 train=86.26 train_top5=80.18 train_perplexity=125 milliseconds=0.402' \
-    $features --passes 20 --holdout_off --loss_function logistic --l2 2.5e-7
+    $features --passes 20 --holdout_off --loss_function logistic --l2 {1/10N}
 hsm 'HSM' 'error=91.1 top5=81.1 perplexity=575 train=90.92 train_top5=80.21 train_perplexity=557 milliseconds=0.421' \
     $features $hsm -- --exact
 hsm 'HSM-approx' 'error=92.2 perplexity=575 train=91.96 train_perplexity=557 milliseconds=0.184' \
@@ -485,6 +491,7 @@ file, of https://nlp.stanford.edu/data/glove.6B.zip, not scaled. {HSM_ABOUT}
         ),
     ),
     classes=5978,
+    examples=400_625,
     features=3 * 5978,
     names={
         "features": "--ignore d --ignore e --ignore f",
@@ -559,7 +566,7 @@ tell, nor those of MACH; the size of its tables is not told, either.
 """,
     r"""
 oaa 'table 9' 'error=85.71 train=49.62 milliseconds=10.70 megabytes=53500' $permuted \
-    --passes 20 --holdout_off --loss_function logistic --l2 1.3e-7
+    --passes 20 --holdout_off --loss_function logistic --l2 {1/10N}
 recall_tree 'table 9' 'error=92.64 train=87.34 seconds=3180 milliseconds=0.97 megabytes=800' \
     $vw_tree $permuted --max_depth 15 --max_candidates 60
 mach 'table 9, B = 32, R = 25' 'error=84.80 train=53.98 seconds=86700 milliseconds=252.64 megabytes=1300' \
@@ -608,6 +615,7 @@ hsm 'default' 'error=?' $permuted --tree_sample 0
         ),
     ),
     classes=36_504,
+    examples=796_617,
     features=380_078,
     names={
         "permuted": "--shuffle 100000",
@@ -737,6 +745,38 @@ multilabel 'one pass' '$measured'
     sets=OF_LISTS,
 )
 
+STAND_INS = Experiment(
+    "Stand-ins for the papers' sets",
+    """All methods with their defaults on smaller sets in place of the papers'. DATA=FOLDER has a folder for each set,
+with train.vw, test.vw and labels.txt, plain or .gz; scripts/convert/words.py makes those of books from its words.
+""",
+    r"""
+[!wordnet,ptb,wiki,books] oaa 'default' '$probable' $options $passes $bits
+[wordnet,ptb,wiki] oaa 'default' '$probable' $options $passes -b 28
+[books] oaa 'default' '$probable' $options $passes -b 30
+recall_tree 'default' '$probable' $options $crosses $passes $bits
+log_multi 'default' 'error=?' $options $passes $bits
+filter_tree 'default' 'error=?' $options $passes $bits
+random_tree 'default' 'error=?' $options $passes $bits
+cpt 'default' '$probable' $options $passes $bits
+hsm 'default' '$probable' $options $passes $bits
+softmax_tree 'default' '$probable' $options $softmax_tree
+multiclass 'default' '$probable' $options $passes
+""",
+    small=500,
+    names={"probable": "error=? top5=? perplexity=? test_squared=?"},
+    sets={
+        name: {
+            "options": one.options,
+            "passes": passes_of(name),
+            "crosses": path_crosses(name),
+            "softmax_tree": one.softmax_tree,
+            "bits": f"-b {BITS.get(name, 24)}",
+        }
+        for name, one in SETS.items()
+    },
+)
+
 EXPERIMENTS = {
     "aloi": ALOI,
     "imagenet": IMAGENET,
@@ -748,6 +788,7 @@ EXPERIMENTS = {
     "ptb_lstm": PTB_LSTM,
     "rcv1": RCV1,
     "sector": SECTOR,
+    "stand_ins": STAND_INS,
     "wiki_small": WIKI_SMALL,
     "xmc": XMC,
 }

@@ -9,9 +9,7 @@ import shlex
 import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from scripts.lib.data_sets import SETS
 from scripts.lib.experiments import EXPERIMENTS, VW_LOMTREE, VW_TREE
 from scripts.lib.processes import BenchError
 from xclass.binary import adagrad, update_rule
@@ -33,6 +31,7 @@ METHODS = {  # method of a paper -> options of xclass; {K} stands for the number
     "multilabel": "--multilabel {K}",
     "plt": "--plt {K}",
     "multilabel_oaa": "--multilabel_oaa {K}",
+    "multiclass": "--multiclass {K}",
 }
 RANKS = (1, 3, 5)  # of the measures of lists, which a summary has in one line
 NUMBER = r"([-+.\d]+(?:e[-+]\d+)?)"
@@ -210,29 +209,3 @@ def measured(summary: str, name: str) -> float:
     if not found:
         raise BenchError(f"the summary has no figure for {name!r} ({title})")
     return float(found[-1][-1] if isinstance(found[-1], tuple) else found[-1]) * factor
-
-
-# -- the papers' figures ---------------------------------------------------------------------------------------------
-
-
-@cache
-def paper(script: str) -> dict[tuple[str, str], float]:
-    """Return (method, measure) -> smallest figure of a paper over all settings of a script."""
-    values: dict[tuple[str, str], float] = {}
-    for row in rows(script):
-        if row.kind not in ("published", "absent"):
-            for measure, value in figures(row.figures).items():
-                if value is not None:
-                    values[row.method, measure] = min(value, values.get((row.method, measure), value))
-    return values
-
-
-def titles(name: str) -> str:
-    """Return the names of the papers' sets that a set stands in for, separated by commas."""
-    return ", ".join(EXPERIMENTS[script].title for script in SETS[name].papers)
-
-
-def best(name: str, method: str, measure: str) -> list[float]:
-    """Return the best figure of a method on each set of the papers that a set stands in for, if there is one."""
-    figures = [paper(script).get((method, measure)) for script in SETS[name].papers]
-    return [value for value in figures if value is not None]

@@ -26,7 +26,7 @@ BY_HAND = {
 
 
 def test_pages_name_most_commands():
-    assert {"bench.table", "figures.lomtree", "paper.stand_ins", "fuzz", "convert.sparse"} <= NAMED.keys()
+    assert {"bench.table", "figures.lomtree", "paper.run", "fuzz", "convert.sparse"} <= NAMED.keys()
     assert "--repetitions" in NAMED["bench.table"]
 
 

@@ -29,7 +29,7 @@ from scripts.paper import frequencies, nodes, run
 
 PAPER = ROOT / "scripts" / "paper"
 SETS = sorted(name for name, experiment in EXPERIMENTS.items() if experiment.origins)
-OF_LISTS = sorted(name for name, experiment in EXPERIMENTS.items() if experiment.sets)
+OF_LISTS = ("oplt", "xmc")  # scripts for several sets of lists of labels
 GIVEN = ("DATA", "TEXT", "GLOVE", "LSTM")  # variables of the environment
 
 
@@ -228,6 +228,17 @@ def test_scripts_of_lists_say_which_sets_they_have(tmp_path, script):
     assert "none of the sets is there; DATA=FOLDER says where they are" in err
 
 
+def test_all_methods_run_on_the_sets_that_stand_in(tmp_path, script):
+    vw_set(tmp_path / "clinc150")
+    words = ["--sets", "clinc150,wordnet", "--small", "--bits", 14, "--work", tmp_path / "work"]
+    status, out, err = script("stand_ins", *words, DATA=tmp_path)
+    assert status == 0 and "left out: wordnet: not in" in out, out + err
+    found = json.loads((tmp_path / "work/clinc150/small/done.json").read_text())
+    assert len(found) == 9 and all(0 <= one["found"]["error"] < 70 for one in found)
+    assert sum("test_squared" in one["found"] for one in found) == 6
+    assert "--passes 4 --holdout_off -b 14" in out  # of five, cut for --small
+
+
 @pytest.mark.parametrize("source", ["isolet"], indirect=True)
 def test_nothing_is_converted_or_measured_twice(source, tmp_path, script):
     words = ["--work", tmp_path / "work", "--methods", "recall_tree"]
@@ -288,7 +299,11 @@ def test_commands_are_printed_and_nothing_done(name, words, tmp_path, script):
     if name == "aloi":
         assert "/nikos/aloi_train.vw.gz" in out and "the best of 9 settings" in out
         assert "--subtract_mean" in out and "-d train.vw --softmax_tree 1000 --l1 0.1 --tao_iterations 30" in out
-        assert "-b 26" in out and "again with --holdout_off and the best number of passes" in out
+        assert (
+            "--loss_function logistic --l2 1.03e-06" in out
+            and "-b 26" in out
+            and "again with --holdout_off and the best number of passes" in out
+        )
     if name == "ptb":
         assert "--exact --top_k 5" in out and " --beam 0 -f hsm.model" in out and "/vectors.txt" in out
         assert "--top_k" not in out.partition("hsm, HSM-approx")[2].partition("\nhsm, default")[0]
