@@ -26,6 +26,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -391,16 +392,19 @@ def peer_error(store: ResultStore, folder: Path, peer: tuple[str, list[str]]) ->
     tool, words = peer
 
     def make() -> dict:
-        for part in ("train", "test"):
-            plain = folder / f"{part}.vw"
-            if not plain.exists():
-                plain.write_bytes(
-                    subprocess.run(["gzip", "-cd", f"{plain}.gz"], capture_output=True, check=True).stdout
-                )
-        peers.convert(tool, folder, ("train", "test"))
-        train = measure(peers.command(tool, "train", "train", words), folder)
-        test = measure(peers.command(tool, "test", "test", words), folder)
-        return {"error": 100 * peers.error_of(tool, folder, test), "seconds": train.wall}
+        own = folder / "peers"
+        own.mkdir(exist_ok=True)
+        for part in ("train.vw", "test.vw"):
+            source = file_in(folder, part)
+            with (
+                gzip.open(source) if source.suffix == ".gz" else open(source, "rb") as file,
+                open(own / part, "wb") as plain,
+            ):
+                shutil.copyfileobj(file, plain)
+        peers.convert(tool, own, ("train", "test"))
+        train = measure(peers.command(tool, "train", "train", words), own)
+        test = measure(peers.command(tool, "test", "test", words), own)
+        return {"error": 100 * peers.error_of(tool, own, test), "seconds": train.wall}
 
     size = [file_in(folder, name).stat().st_size for name in ("train.vw", "test.vw")]
     return store.get({"peer": tool, "words": words, "files": size}, make)
