@@ -1,8 +1,9 @@
 """Find good options for a row of a paper's table by random settings.
 
 The steps and sizes are those that the LOMTree paper tries. The ranges of the recall tree and of one-against-all are
-those of Vowpal Wabbit's demo for 20,000 classes; those of its other sets stand in `experiments`. The Recall Tree paper
-compares settings by the progressive error of the first tenth, `best` by the last tenth of that part.
+those of Vowpal Wabbit's demo for 20,000 classes; those of its other sets stand in `experiments`. As in the papers,
+settings are compared by the progressive error of the first tenth (Recall Tree, large sets), by the error of a held-out
+tenth (Recall Tree on ALOI, LOMTree) or by the squared loss while training (CPT).
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
+from scripts.lib.papers import measured
 from scripts.lib.processes import TOOLS, BenchError, measure
 from scripts.lib.results import test_error
 
 STEPS = "-l one 0.25 0.5 0.75 1 2 4 8"  # the learning rates that the LOMTree paper tries
+HELD_OUT = "held out"
 TAIL = 10  # the last examples of the share, one in so many, are held out
 
 
@@ -106,7 +109,9 @@ def draw(text: str, rng: random.Random) -> list[str]:
     return [flag, f"{low * (high / low) ** rng.random() if kind == 'log' else rng.uniform(low, high):.4g}"]
 
 
-def best(train: Path, options: list[str], ranges: list[str], settings: int, share: float, state: Path) -> list[str]:
+def best(
+    train: Path, options: list[str], ranges: list[str], settings: int, share: float, criterion: str, state: Path
+) -> list[str]:
     """Return the options of the best of some random settings, without those that all settings have.
 
     Parameters
@@ -116,13 +121,14 @@ def best(train: Path, options: list[str], ranges: list[str], settings: int, shar
     ranges : what is searched, each as `xclass tune --range` takes it
     settings : number of settings
     share : share of the data that they are compared on, from its beginning
+    criterion : "held out", the error of the last tenth of that share, or "progressive" or "squared", of training
     state : file of the errors so far, by which a search that was interrupted continues
     """
     folder = train.parent
     with gzip.open(train) if train.suffix == ".gz" else open(train, "rb") as file:
         lines = file.readlines()
     used = max(2, math.ceil(len(lines) * share))
-    tail = max(1, used // TAIL)
+    tail = max(1, used // TAIL) if criterion == HELD_OUT else 0
     (folder / "probe.vw").write_bytes(b"".join(lines[: used - tail]))
     (folder / "probe.test.vw").write_bytes(b"".join(lines[used - tail : used]))
     errors: dict[str, float] = json.loads(state.read_text()) if state.exists() else {}
@@ -130,9 +136,14 @@ def best(train: Path, options: list[str], ranges: list[str], settings: int, shar
         rng = random.Random(f"0 {number}")
         drawn = [word for text in ranges for word in draw(text, rng)]
         if shlex.join(drawn) not in errors:
-            measure([*TOOLS["xclass"], "-d", "probe.vw", *options, *drawn, "-f", "probe.model", "--quiet"], folder)
-            predict = ["-d", "probe.test.vw", "-t", "-i", "probe.model", "-p", "probe.predictions", "--quiet"]
-            measure([*TOOLS["xclass"], *predict], folder)
-            errors[shlex.join(drawn)] = test_error(folder / "probe.test.vw", folder / "probe.predictions")
+            summary = measure(
+                [*TOOLS["xclass"], "-d", "probe.vw", *options, *drawn, "-f", "probe.model"], folder
+            ).stderr
+            if tail:
+                predict = ["-d", "probe.test.vw", "-t", "-i", "probe.model", "-p", "probe.predictions", "--quiet"]
+                measure([*TOOLS["xclass"], *predict], folder)
+                errors[shlex.join(drawn)] = test_error(folder / "probe.test.vw", folder / "probe.predictions")
+            else:
+                errors[shlex.join(drawn)] = measured(summary, criterion)
             state.write_text(json.dumps(errors))
     return shlex.split(min(errors, key=errors.__getitem__))

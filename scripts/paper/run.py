@@ -382,8 +382,9 @@ def peer_of(row: Row, words: list[str]) -> tuple[str, list[str]] | None:
         ours = words[at] in ("--router_weight", "--recall_stop", "--layout", "--shuffle", "--max_predictors")
         kept += [] if ours else [words[at]]
         at += 2 if ours else 1
-    if "--recall_stop never" in text:
-        kept += ["--bern_hyper", "0"]
+    if row.method == "recall_tree":  # VW's default is squared loss
+        kept += [] if "--loss_function" in kept else ["--loss_function", "logistic"]
+        kept += ["--bern_hyper", "0"] if "--recall_stop never" in text else []
     return peers.VW, [*kept, *(["-k", "--cache_file", "vw.cache"] if "--passes" in kept else [])]
 
 
@@ -418,10 +419,12 @@ def tuned(place: Place, folder: Path, row: Row, words: list[str], classes: int) 
             del words[words.index(name) : words.index(name) + 2]
     train = file_in(folder, "train.vw")
     share = 1.0 if "--passes" in words else 0.1  # small sets are learned in several passes
-    key = [words, ranges, place.given.probes, share, train.stat().st_size, train.stat().st_mtime_ns]
+    criterion = "squared" if "squared" in figures(row.figures) else "progressive" if share < 1 else search.HELD_OUT
+    share = 1.0 if criterion == "squared" else share
+    key = [words, ranges, criterion, place.given.probes, share, train.stat().st_size, train.stat().st_mtime_ns]
     digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:8]  # other data or options, another search
     state = folder / f"{row.method}.{digest}.tune"
-    return [*words, *search.best(train, words, ranges, place.given.probes, share, state)]
+    return [*words, *search.best(train, words, ranges, place.given.probes, share, criterion, state)]
 
 
 def make_row(place: Place, row: Row, store: ResultStore, peer_store: ResultStore) -> dict | None:

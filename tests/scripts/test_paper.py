@@ -502,15 +502,29 @@ def test_methods_that_xclass_lacks_are_left_out(tmp_path, monkeypatch, script):
     assert "left out: SAG, figures: gone" in out
 
 
-def test_tuned_row_takes_the_best_setting(tmp_path, monkeypatch, script):
-    words, data = with_rows(monkeypatch, tmp_path, "tuned filter_tree tuned error=9.5 -b 14")
+@pytest.mark.parametrize(
+    ("row", "criterion"),
+    [
+        ("tuned filter_tree tuned error=9.5 -b 14 --passes 2", "held out"),
+        ("tuned filter_tree tuned error=9.5 -b 14", "progressive"),
+        ("tuned cpt tuned squared=? --sgd --loss_function squared", "squared"),
+    ],
+)
+def test_tuned_row_takes_the_best_setting(row, criterion, tmp_path, monkeypatch, script):
+    words, data = with_rows(monkeypatch, tmp_path, row)
     assert "--probes 59 looks for them" in script("isolet", *words, **data)[1]
     status, out, err = script("isolet", *words, "--probes", "5", **data)
     assert status == 0, out + err
-    (state,) = (tmp_path / "work" / "vw").glob("filter_tree.*.tune")
+    (state,) = (tmp_path / "work" / "vw").glob("*.tune")
     errors = json.loads(state.read_text())
-    rate = re.search(r" -l (\S+) -f filter", out)[1]
-    assert 1 < len(errors) <= 5 and errors[f"-l {rate}"] == min(errors.values())
+    chosen = min(errors, key=errors.__getitem__)
+    assert 1 < len(errors) <= 5 and f"{chosen} -f" in out
+    tested = tmp_path / "work" / "vw" / "probe.test.vw"
+    lines = len(tested.read_text().splitlines())
+    assert lines == (20 if criterion == "held out" else 0)
+    if criterion == "squared":
+        learned = ["-d", data["DATA"] / "train.vw.gz", "--cpt", 20, "--sgd", "--loss_function", "squared"]
+        assert errors[chosen] == papers.measured(learn(*learned, *chosen.split()).err, "squared")
 
 
 def test_retrained_row_learns_from_all_examples(tmp_path, monkeypatch, script):
@@ -573,7 +587,7 @@ def test_squared_losses_are_those_with_and_without_learning(tmp_path, monkeypatc
     ("row", "peer"),
     [
         ("filter_tree a error=? --passes 2", ("VW", "--ect 20 --passes 2 -k --cache_file vw.cache")),
-        ("recall_tree a error=? $vw_tree -l 1 --shuffle 9", ("VW", "--recall_tree 20 -l 1")),
+        ("recall_tree a error=? $vw_tree -l 1 --shuffle 9", ("VW", "--recall_tree 20 -l 1 --loss_function logistic")),
         ("log_multi a error=? $vw_lomtree", ("VW", "--log_multi 20 --loss_function quantile")),
         ("oaa a error=? --loss_function logistic --l2 1e-6", ("scikit-learn", "rest C=10")),
         ("softmax_tree a error=? --depth 0 --l2 0.1", ("scikit-learn", "multinomial C=10")),
