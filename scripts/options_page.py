@@ -32,14 +32,14 @@ use `zsh_source` or `fish_source` for those shells):
 
 def option_tables() -> str:
     """Return the list of all options as Markdown, with a table for every heading of the help."""
-    lines = []
+    lines = ["", '<div class="options">']  # see docs/_static/wide.css
     for section in help_text.sections(*cli.option_groups()):
         summary = f": {section.summary}" if section.summary else ""
         lines += ["", f"## {section.title}{summary}", "", "| option | what it does | default |", "|---|---|---|"]
         lines += [_row(option) for option in section.options.values()]
     lines += ["", "## Subcommands", "", "| first word | what it does |", "|---|---|"]
     lines += [f"| `{subcommand.name}` | {subcommand.summary} |" for subcommand in subcommands.SUBCOMMANDS]
-    return "\n".join([*lines[1:], ""])
+    return "\n".join([*lines[1:], "", "</div>", ""])
 
 
 def _row(option: Option) -> str:

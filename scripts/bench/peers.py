@@ -66,9 +66,9 @@ def draw(results: list[dict], file: Path) -> None:
     """A panel for each set: seconds of training across, error up, a point for each method."""
     pyplot = plotting()
     sets = list(dict.fromkeys(cell["set"] for cell in results))
-    across = min(3, len(sets))
+    across = min(2, len(sets))
     down = -(-len(sets) // across)
-    figure, areas = pyplot.subplots(down, across, figsize=(6 * across, 4.5 * down), squeeze=False)
+    figure, areas = pyplot.subplots(down, across, figsize=(5 * across, 4.4 * down), squeeze=False)  # 800 pixels across
     for area in areas.flat[len(sets) :]:
         area.set_visible(False)
     for name, area in zip(sets, areas.flat, strict=False):
@@ -87,12 +87,12 @@ def draw(results: list[dict], file: Path) -> None:
         of_set = [cell for cell in results if cell["set"] == name]
         label_points(
             area, [(cell["train"], 100 * cell["error"]) for cell in of_set],
-            [cell["method"].removeprefix("xclass ") for cell in of_set],
+            [cell["method"].removeprefix("xclass ") for cell in of_set], 9,
         )  # fmt: skip
     keys = [
         pyplot.Line2D([], [], marker="o", linestyle="", color=colour, label=tool) for tool, colour in COLOURS.items()
     ]
-    figure.legend(handles=keys, loc="lower right", fontsize=10)
+    figure.legend(handles=keys, loc="lower right", fontsize=12)
     figure.savefig(file, dpi=PIXELS)
 
 

@@ -24,10 +24,15 @@ def plotting():
 
 
 def log_axis(area, ticks: Iterable[int] = ()) -> None:
-    """Make the x axis logarithmic, with labels at powers of ten only, or at `ticks`."""
+    """Make the x axis logarithmic, with labels at 1, 2 and 5 times powers of ten, or at `ticks`."""
+    from matplotlib import ticker
+
     area.set_xscale("log")
     if ticks:
         area.set_xticks(list(ticks), [str(tick) for tick in ticks])
+    else:
+        area.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        area.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     area.tick_params(axis="x", which="minor", labelbottom=False)
 
 
