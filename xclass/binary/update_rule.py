@@ -20,6 +20,7 @@ from ..options.search import Facts, Search, between, one_of
 from ..system import memory
 from . import loss
 
+MAX_TABLE_BITS = 31  # largest -b
 FIELDS = 4  # number of float32 in a slot
 SLOT_BYTES = 4 * FIELDS
 MIN_BITS, MAX_BITS = 18, 26  # range of log2 of the table's size if -b is not given
@@ -49,7 +50,7 @@ class Options(OptionGroup):
         flags=("-b", "--bit_precision"),
         metavar="B",
         minimum=1,
-        maximum=31,
+        maximum=MAX_TABLE_BITS,
         default_text="from K and the available memory",
         stored=True,
     )
@@ -403,7 +404,7 @@ def crowding_warning(bits: int, classes: int, width: int, layout: str) -> list[s
     if class_slots >= FEW_CLASS_SLOTS:
         return []
     enough = bits
-    while (1 << enough) // (width if layout == "vw" else classes) < FEW_CLASS_SLOTS and enough < 31:
+    while (1 << enough) // (width if layout == "vw" else classes) < FEW_CLASS_SLOTS and enough < MAX_TABLE_BITS:
         enough += 1
     return [
         f"warning: -b {bits} leaves {class_slots} slots for the features of each class, so many features share "

@@ -9,11 +9,11 @@ from .weight_views import TableView, WeightLookup
 
 def banner(learner: ClassScorers) -> list[str]:
     sampled = [f"Negative classes: {learner.sampled} learn from each example"] if learner.sampled else []
-    return [*sampled, in_words.table(learner.learner_options.bits, SLOT_BYTES), *learner.crowding]
+    return [*sampled, in_words.table(learner.learner_options.bits, SLOT_BYTES)]
 
 
 def vw_banner(learner: ClassScorers) -> list[str]:
-    return [f"memory: {learner.memory / 2**20:.0f} MB of weights", *learner.crowding]
+    return [f"memory: {learner.memory / 2**20:.0f} MB of weights"]
 
 
 def table_view(learner: ClassScorers) -> TableView:

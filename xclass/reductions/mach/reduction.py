@@ -43,6 +43,7 @@ from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from ..oaa import class_rows
+from ..oaa.crowding import Crowding
 from ..oaa.scorers import LEAST_CLASSES, LEAST_SHARE, LOG2_SLOTS_PER_CLASS, SLOT_BYTES
 
 REPETITIONS = 8  # R if only B is given
@@ -210,8 +211,8 @@ class Mach(Learner):
                 f"give at least -b {(columns - 1).bit_length() + 1}"
             )
         gd.check_memory(bits, SLOT_BYTES)
-        self.crowding = gd.crowding_warning(bits, columns, columns, spec.binary.layout)
         self.rows = np.uint64((1 << bits) // columns)
+        self.crowding = Crowding(int(self.rows), bits, SLOT_BYTES)
         # weight table with planes, `rows` rows of a weight for each of the R B buckets
         self.table = gd.new_table(self.rule, bits, columns, columns, True, spec.wanted.weights_only)
         self.tables = [self.table]
@@ -249,6 +250,7 @@ class Mach(Learner):
         return max(1, probabilities.MOST_PAIRS // max(self.repetitions * self.buckets, listed))
 
     def _learn_batch(self, task: BatchTask) -> None:
+        self.crowding.look(task)
         batch = task.batch
         n, seen = batch.n, self.seen
         label, learns = label_arrays.whole(batch), task.learned()

@@ -18,6 +18,7 @@ from ..core.base import Learner, split_range
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 from . import class_rows
+from .crowding import Crowding
 
 SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
 LEAST_CLASSES = 64  # fewest classes of a thread
@@ -48,8 +49,8 @@ class ClassScorers(Learner):
                 f"give at least -b {(self.classes - 1).bit_length() + 1}"
             )
         self.memory = SLOT_BYTES << bits
-        self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
         self.rows = np.uint64((1 << bits) // width)
+        self.crowding = Crowding(int(self.rows), bits, SLOT_BYTES)
         gd.check_memory(bits, SLOT_BYTES)
         # weight table with planes, `rows` rows of a weight for each class
         self.table = gd.new_table(self.rule, bits, self.classes, width, True, spec.wanted.weights_only)
@@ -92,6 +93,8 @@ class ClassScorers(Learner):
         """Set the results of a task from what `_learn_classes` has returned."""
 
     def _learn_batch(self, task: BatchTask) -> None:
+        if self.rule.checked:
+            self.crowding.look(task)
         labels = self.labels_of(task)
         self.report_best(task, labels, *self._learn_classes(task, labels))
 
