@@ -45,7 +45,7 @@ class LabelCheck:
         self._last = np.nan
         self._due = FEWEST  # labels after which they are examined again
         self._named = False  # whether a warning about the names was given
-        self.doubted = False  # whether a warning says that another column may have the labels
+        self.doubted = False  # whether a warning has said that another column may have the labels, or none can
 
     def see(self, batch: Batch, of_file: bool = True) -> list[str]:
         """Return warnings about the labels of a batch, which a program has given if it is not `of_file`.
@@ -53,6 +53,7 @@ class LabelCheck:
         Few examples that a program gives at once are a stream, in which runs are usual.
         """
         self._ordered = self._ordered and (of_file or batch.n >= FEWEST)
+        self.doubted = self.doubted or not of_file  # a program has given labels by themselves
         notes = [self._alike.see(self._names)]
         if self._due and self._add(batch) and self._n >= self._due:
             notes += [self._about_names(), self._about_runs(of_file)]

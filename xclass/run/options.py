@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from ..api.configuration import EXACT, SEED
 from ..options.declare import OptionGroup, option, threads_option
-from ..options.relations import no_effect
+from ..options.relations import no_effect, warned
 from ..system import output_file
+
+WITHOUT_CHANCE = {"scalar", "ect", "log_multi", "means", "multilabel", "multilabel_oaa"}  # reductions
 
 
 @dataclass(frozen=True)
@@ -63,5 +65,11 @@ class Options(OptionGroup):
         no_effect("raw_predictions", "with --probabilities only -p is written", probabilities=True),
         no_effect("progress", "--quiet leaves the progress table out", quiet=True),
         no_effect("no_stdin", "a data file is given", data=True),
+        warned(
+            "random_seed",
+            "this reduction draws nothing at random, and without --shuffle no order is drawn",
+            reduction=WITHOUT_CHANCE,
+            shuffle=None,
+        ),
         no_effect("threads", "the run has as many processes as --workers says", workers=True),
     )

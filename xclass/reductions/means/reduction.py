@@ -72,6 +72,7 @@ class Options(OptionGroup):
     RULES = (
         refused(gd.other_options(SUPPORTED_OPTIONS), "has no effect with --means, which has no hashed weights"),
         no_effect(OF_FEATURES, "--means learns dense rows alone; --multiclass learns features, too"),
+        warned("noconstant", "--means learns no constant; leave it out"),
         warned("bits", "--means learns dense rows alone, and has no table of weights; leave it out"),
         refused("vw_exact", "cannot be combined with --means, which VW does not have: leave one of them out"),
     )

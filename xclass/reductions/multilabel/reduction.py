@@ -23,7 +23,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
-from ...options.relations import refused
+from ...options.relations import refused, warned
 from ...options.search import between
 from ..core import label_arrays, label_lists
 from ..core.base import Reduction
@@ -79,6 +79,7 @@ class Options(label_lists.Options):
             "{layout} cannot be used with --multilabel, which keeps its weights in tagged words; leave it out",
             layout={"odd", "vw"},
         ),
+        warned("noconstant", "--multilabel learns no constant; leave it out"),
         refused("vw_exact", "cannot be combined with --multilabel, which VW does not have: leave one of them out"),
     )
 

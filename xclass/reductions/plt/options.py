@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...binary import gd, tagged_words
 from ...options.declare import option
-from ...options.relations import conflict, no_effect, refused
+from ...options.relations import conflict, no_effect, refused, warned
 from ...options.search import between, one_of
 from ..core import label_lists
 from ..core.spec import LearnerSpec
@@ -77,6 +77,7 @@ class Options(label_lists.Options):
             "{layout} cannot be used with --plt, which keeps its weights in tagged words; leave it out",
             layout={"odd", "vw"},
         ),
+        warned("noconstant", "--plt learns no constant; leave it out"),
         refused(
             "vw_exact",
             "cannot be combined with --plt, whose tree is not that of VW: leave it out, or give --multilabel_oaa K",
