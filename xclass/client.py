@@ -10,12 +10,14 @@ with Client(port=26542) as client:
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import Any
 
 AT_ONCE = 1 << 15  # bytes that are sent before their answers are read: they fit into the buffers of a connection
 # The server's answer to this first line, an example without features to other servers, says that it marks answers by
@@ -23,6 +25,25 @@ AT_ONCE = 1 << 15  # bytes that are sent before their answers are read: they fit
 GREETING = b"'xclass-client |\n"
 ERROR, BLANK = "\x15error: ", "\x1f"
 ONLY_PREDICTS = ERROR + "only predicts\n"  # the answer of a server that does not learn
+
+
+class _Received(io.RawIOBase):
+    """Read from a socket up to a moment, `deadline`; the time limit of a socket begins anew with each byte."""
+
+    deadline = 0.0
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left)
+        return self._socket.recv_into(buffer)
 
 
 class Client:
@@ -48,11 +69,12 @@ class Client:
             self._socket = socket.socket(socket.AF_UNIX)
             self._socket.settimeout(self._timeout)
             self._socket.connect(self._path)
-        self._answers: BinaryIO | None = self._socket.makefile("rb")
+        self._received = _Received(self._socket)
+        self._answers: io.BufferedReader | None = io.BufferedReader(self._received)
         self._process = os.getpid()
         try:
             self._socket.sendall(GREETING)
-            answer = self._answers.readline().decode("utf-8", "surrogateescape")
+            answer = self._line(self._answers)
             if answer.startswith("HTTP/"):
                 raise ConnectionError(
                     "the server speaks HTTP at this port; give the port of lines, which it prints first"
@@ -65,8 +87,13 @@ class Client:
         self._error = ERROR if answer.startswith(ERROR) else ERROR[1:]
         self._learns = answer != ONLY_PREDICTS
 
+    def _line(self, answers: io.BufferedReader) -> str:
+        """Return the next answer, with its newline unless the server has closed the connection."""
+        self._received.deadline = time.monotonic() + self._timeout
+        return answers.readline().decode("utf-8", "surrogateescape")
+
     @contextlib.contextmanager
-    def _exchange(self) -> Iterator[BinaryIO]:
+    def _exchange(self) -> Iterator[io.BufferedReader]:
         """Give the answers to what is sent in the `with` block; end the connection if they are not all read."""
         if self._process != os.getpid():
             self._lock = threading.Lock()
@@ -139,7 +166,7 @@ class Client:
             texts = [text for text, _ in part]
             with self._exchange() as received:
                 self._socket.sendall(b"".join(texts))
-                answers = [received.readline().decode("utf-8", "surrogateescape") for _ in texts]
+                answers = [self._line(received) for _ in texts]
                 if not all(answer.endswith("\n") for answer in answers):
                     raise ConnectionError("the server has closed the connection before it has answered all lines")
             for line, answer in zip(lines[len(found) :], answers, strict=False):

@@ -1,6 +1,7 @@
 """`xclass.client`, and `serve.run` from a program."""
 
 import asyncio
+import contextlib
 import itertools
 import os
 import socket
@@ -9,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from servers import served
+from servers import SECONDS, served
 
 import xclass
 from xclass import serve
@@ -216,3 +217,42 @@ def test_wrong_options_of_run(options, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with xclass.Learner("oaa", classes=2, bits=10) as learner, pytest.raises(xclass.UsageError, match=message):
         serve.run(learner, **options)
+
+
+def _never(connection):
+    connection.recv(100)
+
+
+def _half_a_line(connection):
+    connection.sendall(b"spa")
+
+
+def _a_byte_at_a_time(connection):
+    for _ in range(100):
+        connection.sendall(b"x")
+        time.sleep(0.05)
+
+
+def _without_end(connection):
+    while True:
+        connection.sendall(bytes(1 << 16))
+
+
+@pytest.mark.parametrize("answer", [_never, _half_a_line, _a_byte_at_a_time, _without_end])
+def test_an_answer_that_takes_too_long_is_an_error_whatever_arrives(answer):
+    def accept():
+        connection, _ = listening.accept()
+        with connection, contextlib.suppress(OSError):
+            answer(connection)
+            ended.wait(SECONDS)
+
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=accept)
+        thread.start()
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            Client(port=listening.getsockname()[1], timeout=0.5)
+        assert time.monotonic() - began < 5
+        ended.set()
+        thread.join(SECONDS)

@@ -1301,6 +1301,9 @@ def test_models_of_a_folder_are_served_by_their_names(tmp_path):
     with new_learner() as learner:
         learner.save(folder / "tea.bin")
         learner.save(folder / "mail.bin")
+    (folder / "folder.bin").mkdir()
+    os.mkfifo(folder / "pipe.bin")
+    (folder / "lost.bin").symlink_to("nowhere")
     port_file = tmp_path / "port"
     words = ("serve", "--models", folder, "--port", 0, "--http", 0, "--port_file", port_file)
     process = start_process(*words, cwd=tmp_path)
@@ -1332,7 +1335,12 @@ def test_models_of_a_folder_are_served_by_their_names(tmp_path):
         assert asked(port, "POST", "/v1/predict", body)[::2] == (404, {"error": "this server has no model"})
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=SECONDS)
-        assert process.returncode == 0 and b"mail: the model was not loaded" in errors and b"Traceback" not in errors
+        assert process.returncode == 0 and b"mail: the model was not loaded" in errors
+        assert (
+            b"lost: the model was not loaded" in errors
+            and b"there is no such file" in errors
+            and b"Traceback" not in errors
+        )
     finally:
         process.kill()
         process.wait()

@@ -7,6 +7,7 @@ refused, and the model that was loaded under its name before is served on.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import traceback
 from collections.abc import Callable
@@ -161,6 +162,8 @@ class FolderModels(Models):
                     if entry.is_file():
                         status = entry.stat()
                         found[stem] = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+                    elif entry.is_symlink() and not os.path.exists(entry.path):  # loading refuses it and says so
+                        found[stem] = errno.ENOENT
                 except FileNotFoundError:  # it may be gone by now
                     pass
                 except OSError as error:  # such as a link to itself: loading refuses this file alone
