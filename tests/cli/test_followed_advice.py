@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
+import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command import start_process
 from command import xclass as command
 
 import xclass
@@ -131,6 +134,40 @@ def test_advice_about_options_of_vw_names_options_that_exist():
 
 def learned(options=(), **more):
     return lambda: xclass.Learner(*options, **more).close()
+
+
+STREAM = [f"{1 + i % 3} | w{i % 3} v{i % 7}\n" for i in range(60)]
+ON = r"to go on, give the examples after the first (\d+) to xclass (.*)"
+
+
+def stopped_by_a_bad_line(words):
+    return command(*words, stdin="".join([*STREAM[:25], "x y z | a\n", *STREAM[25:]])).err
+
+
+def stopped_by_a_signal(words):
+    process = start_process(*words)
+    process.stdin.write("".join(STREAM[:25]).encode())
+    process.stdin.flush()
+    for line in process.stderr:  # the table of a run has a line for 20 examples
+        if line.split()[2:3] == [b"20"]:
+            break
+    deadline = time.monotonic() + 60
+    while not Path("m").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=400)[1].decode()
+
+
+@pytest.mark.parametrize("stopped", [stopped_by_a_bad_line, stopped_by_a_signal])
+def test_a_run_with_checkpoints_goes_on_as_its_message_says(place, stopped):
+    words = ("--oaa", 3, "-b", 10, "--checkpoint", 10)
+    command(*words, "-f", "whole", "--quiet", stdin="".join(STREAM))
+    said = stopped([*words, "-f", "m", "-P", 20])
+    assert re.search("; m holds the checkpoint of [12]0 examples; ", said), said
+    learned, follow = re.search(ON, said).groups()
+    done = command(*shlex.split(follow.splitlines()[0]), stdin="".join(STREAM[int(learned) :]))
+    assert done.status == 0, done.err
+    assert Path("m").read_bytes() == Path("whole").read_bytes()
 
 
 def fitted(**parameters):

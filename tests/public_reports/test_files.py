@@ -158,7 +158,7 @@ def test_a_run_with_checkpoints_that_ends_early_says_how_it_goes_on(place):
     result = xclass("bad.vw", "--cpt", 3, "-f", "ck", "--checkpoint", 10, cwd=place)
     assert result.status == 1
     assert (
-        "is in ck.interrupted; ck holds the checkpoint of 20 examples; to go on, give -i ck.interrupted -f ck and the "
+        "is in ck.interrupted; ck holds the checkpoint of 20 examples; to go on, give the examples after the first "
         in (result.err)
     )
 

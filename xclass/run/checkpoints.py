@@ -171,7 +171,7 @@ class Saver:
         except Exception as error:  # must not replace the error that ends the run
             return f"what was learned from {self.learned} examples is lost: {error}"
         place = f"what was learned from {self.learned} examples is in {path}; {self._model} {self._state()}"
-        return place + self._advice(path)
+        return place + self._advice(path, self.learned)
 
     def _state(self) -> str:
         """Return what the file of -f is."""
@@ -181,13 +181,13 @@ class Saver:
             return f"holds the checkpoint of {count} examples"
         return "is as it was before" if os.path.exists(self._model) else "was not written"
 
-    def _advice(self, path: str) -> str:
-        """Return how a run with checkpoints goes on from the model at `path`."""
+    def _advice(self, path: str, learned: int) -> str:
+        """Return how a run with checkpoints goes on from the model at `path`, learned from this number of examples."""
         options = self._config
         if not options.passes.checkpoint or options.learner.predict_only_model or self.progress.passes:
             return ""
-        names = f"-i {shlex.quote(path)} -f {shlex.quote(str(self._model))}"
-        return f"; to go on, give {names} and the examples after the first {self.learned}"
+        words = ("xclass", "-i", path, "-f", str(self._model), "--checkpoint", str(options.passes.checkpoint))
+        return f"; to go on, give the examples after the first {learned} to {shlex.join(words)}"
 
     def second_signal_message(self) -> str:
         """Return the message about saved models after a second signal, which may have come while a model was saved."""
@@ -202,7 +202,7 @@ class Saver:
             count = self._saved[path][1]
             if count:
                 rest = "" if count == self.learned else "; what was learned after that is lost"
-                return f"{path} holds what was learned from {count} examples{rest}"
+                return f"{path} holds what was learned from {count} examples{rest}{self._advice(path, count)}"
         before = "is as it was before" if os.path.exists(self._model) else "was not written"
         return f"what was learned from {self.learned} examples is lost; {self._model} {before}"
 
