@@ -339,7 +339,7 @@ def test_each_question_of_a_batch_is_told_once_which_examples_have_no_known_feat
                 told = [note for note in answer.get("warnings", ()) if "no feature that the model" in note]
                 assert [note[:35] for note in told] == ["200 of the first 200 examples have "] * (lines is unknown)
         assert "namespace" not in told[0]
-        question = examples.Question(["|x " + " ".join(LINES[0].split()[2:])] + unknown)
+        question = examples.Question(["|x " + " ".join(LINES[0].split()[2:]), *unknown])
         (told,) = examples.answers(learner, [question])[0]["warnings"]
         assert "it has learned these words without a namespace" in told
         assert not examples.answers(learner, [examples.Question(known)])[0].get("warnings")

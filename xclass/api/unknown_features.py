@@ -34,7 +34,7 @@ class UnknownFeatures:
         self.begin()
 
     def begin(self, looks_at_all: bool = False) -> None:
-        """Begin with the examples that come; with `looks_at_all`, no example is the last one, and there is no message."""
+        """Begin with the examples that come; with `looks_at_all`, look at each of them, and have no message."""
         self._examples = self._unknown = 0
         self._most = math.inf if looks_at_all else MOST
 

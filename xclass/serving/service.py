@@ -64,6 +64,7 @@ class Request:
     lines : their number
     job : what is called with the learner, and again while it returns MORE; its last result is what `deliver` gets
     learns : whether the learner changes, None if that is not known
+    abandon : called on the worker in place of `job` if the result is not wanted any more
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class Request:
     given_up : whether the result of `job` is not wanted any more
     """
 
-    __slots__ = ("begun", "client", "deliver", "given_up", "job", "learns", "lines", "text")
+    __slots__ = ("abandon", "begun", "client", "deliver", "given_up", "job", "learns", "lines", "text")
 
     def __init__(
         self,
@@ -81,10 +82,11 @@ class Request:
         lines: int = 0,
         job: Callable[[Learner], object] | None = None,
         learns: bool | None = None,
+        abandon: Callable[[], object] = lambda: None,
     ) -> None:
         self.deliver, self.client, self.text, self.lines = deliver, client, text, lines
         self.job, self.learns, self.begun = job, learns, False
-        self.given_up = False
+        self.given_up, self.abandon = False, abandon
 
     def take(self, most: int) -> tuple[bytes, int]:
         """Take up to `most` lines out of the request, and return them and their number."""
@@ -209,15 +211,16 @@ class Service:
         else:
             self._arrivals.put(request)
 
-    async def call(self, job: Callable[[Learner], T], learns: bool) -> T:
+    async def call(self, job: Callable[[Learner], T], learns: bool, abandon: Callable[[], object] = lambda: None) -> T:
         """Call a function with the learner on the worker, in the order of the requests, and return its result.
 
         `learns` says whether it changes the learner; if not, it may be called while the model is saved. Raise its
         error, or Unavailable. An error that is no XclassError is a defect; if the function changes the learner, the
-        service fails, because that may be half changed.
+        service fails, because that may be half changed. The worker calls `abandon` in place of a function that learns
+        nothing if its caller is cancelled.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        request = Request(partial(_settle, done), done, job=job, learns=learns)
+        request = Request(partial(_settle, done), done, job=job, learns=learns, abandon=abandon)
         self.ask(request)
         try:
             return await done
@@ -337,6 +340,7 @@ class Service:
 
     def _refuse(self, request: Request) -> None:
         """Answer a request of a service that has ended or failed."""
+        request.abandon()
         why = "ended" if self.failure is None else "failed"
         refusal = FAILED * request.lines if request.job is None else Unavailable(f"the server has {why}")
         self._in_loop(request.deliver, refusal, True)
@@ -397,7 +401,7 @@ class Service:
         self.batches += 1
         if request.job is not None:
             try:
-                result: object = None if request.given_up else request.job(self.learner)
+                result: object = request.abandon() if request.given_up else request.job(self.learner)
             except Exception as error:  # of the caller's function, or of what it was given
                 result = error
             if result is MORE:

@@ -1,12 +1,12 @@
 """Divide long work into steps, between which other work goes on.
 
     steps = Steps(job)
-    while not steps.go_on():    # executes the job until it pauses, or to its end
-        ...                     # meanwhile it stands still
+    while not steps.resume():   # executes the job until it pauses, or to its end
+        ...                     # meanwhile it is suspended
     steps.result()
 
-The job calls `pause()` where it may stand still. It runs on a thread of its own, so that it needs no other form; only
-one of both threads runs at a time. Without `Steps`, `pause` does nothing.
+The job calls `pause()` where it may be suspended. It runs on a thread of its own, so that it needs no other form; only
+one of the two threads runs at a time. Without `Steps`, `pause` does nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pause() -> None:
     """Let other work go on if the step has taken long enough."""
     steps: Steps[object] | None = getattr(_own, "steps", None)
     if steps is not None and time.monotonic() > steps.until:
-        steps.stand_still()
+        steps.suspend()
 
 
 class Steps(Generic[T]):
@@ -38,21 +38,21 @@ class Steps(Generic[T]):
 
     def __init__(self, job: Callable[[], T]) -> None:
         self._job, self.until = job, 0.0
-        self._goes, self._stands = threading.Semaphore(0), threading.Semaphore(0)
+        self._resumed, self._suspended = threading.Semaphore(0), threading.Semaphore(0)
         self._thread: threading.Thread | None = None
         self._ended = self._abandoned = False
         self._result: list[T] = []
         self._error: BaseException | None = None
 
-    def go_on(self) -> bool:
+    def resume(self) -> bool:
         """Execute the next step, and return whether the job has ended."""
         self.until = time.monotonic() + SECONDS
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="xclass-steps", daemon=True)
             self._thread.start()
         else:
-            self._goes.release()
-        self._stands.acquire()
+            self._resumed.release()
+        self._suspended.acquire()
         return self._ended
 
     def result(self) -> T:
@@ -65,14 +65,15 @@ class Steps(Generic[T]):
             self._error = None  # its frames hold this object
 
     def abandon(self) -> None:
-        """End the job where it stands."""
+        """End the job at its present step, if it has begun, and wait until it has ended."""
         self._abandoned = True
-        self._goes.release()
+        while self._thread is not None and not self._ended:
+            self.resume()
 
-    def stand_still(self) -> None:
+    def suspend(self) -> None:
         """Wait, on the thread of the job, for the next step."""
-        self._stands.release()
-        self._goes.acquire()
+        self._suspended.release()
+        self._resumed.acquire()
         if self._abandoned:
             raise Abandoned
 
@@ -83,4 +84,4 @@ class Steps(Generic[T]):
         except BaseException as error:
             self._error = error
         self._ended = True
-        self._stands.release()
+        self._suspended.release()

@@ -82,10 +82,7 @@ class Desk:
 
         with self._counted():
             async with self._one_explains:
-                try:
-                    return await self.service.call(step, learns=False)
-                finally:
-                    explainer.abandon()
+                return await self.service.call(step, learns=False, abandon=explainer.abandon)
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:

@@ -183,29 +183,30 @@ class Learning:
 
 
 class Explainer:
-    """Explain the predictions of the examples of a question in steps, so that other questions go in between."""
+    """Explain the predictions of the examples of a question in steps, so that other questions go in between.
+
+    `abandon` ends what has begun, as the worker does that takes the steps, because that uses the learner.
+    """
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._steps: Steps[list[Answer]] | None = None
+        self._learner: Learner | None = None
+        self._steps = Steps(self._explained)
         self._notes: list[str] = []
+        self.abandon = self._steps.abandon
 
     def step(self, learner: Learner) -> Answer | None:
-        """Go on; return the answer to the question after the last step, None before."""
-        if self._steps is None:
-            self._steps = Steps(functools.partial(self._explained, learner))
+        """Execute the next step; return the answer to the question after the last step, None before."""
+        self._learner = learner
         try:
-            ended = self._steps.go_on()
+            ended = self._steps.resume()
         finally:
             self._notes += learner.core.take_notes()
         return {"explanations": self._steps.result(), **_warnings(self._notes)} if ended else None
 
-    def abandon(self) -> None:
-        """End what is under way."""
-        if self._steps is not None:
-            self._steps.abandon()
-
-    def _explained(self, learner: Learner) -> list[Answer]:
+    def _explained(self) -> list[Answer]:
+        learner = self._learner
+        assert learner is not None
         examples, shares, found = self._question.examples, self._question.shares, list[Answer]()
         batches = list(learner.inputs.batches(examples))
         single = (batch_ops.cut(batch, i, i + 1) for batch in batches for i in range(batch.n))
