@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -320,7 +321,7 @@ def test_names_with_blanks_survive_a_model(tmp_path):
     assert (tmp_path / "m2").read_bytes() == expected
     learn("-t", "-i", "m", "-p", "p", stdin="| t\n| c\n", cwd=tmp_path)
     assert (tmp_path / "p").read_text() == "tea\nhot chocolate; dark\n"
-    with xclass.Learner() as model, pytest.raises(xclass.DataError, match="control characters"):
+    with xclass.Learner() as model, pytest.raises(xclass.DataError, match="control character"):
         model.learn({"a": 1}, "two\x01lines")
 
 
@@ -606,3 +607,13 @@ def test_names_are_the_predictions_before_learning():
         assert model.learn_many(["a", "b", "a"], ["x", "y", "x"]).prediction.tolist()[1:] == ["x", "x"]
         lists.learn_many(["a", "b"] * 9, [["x"], ["y", "z"]] * 9)
         assert lists.learn_many(["a"], [["x"]]).prediction.tolist() == [["x"]]
+
+
+def test_what_is_shown_goes_on_when_numbers_become_names(capsys):
+    with xclass.Learner("cpt") as model:
+        with model.shown(2, None, "pass"):
+            model.learn_many([{"a": 1}, {"b": 1}] * 20, [1, 2] * 20)
+            model.learn_many([{"a": 1}, {"c": 1}] * 20, [1, 20_000_000] * 20)
+        assert model.classes == [1, 2, 20_000_000]
+    count, loss = re.fullmatch(r"pass: (\d+) examples, loss (\S+)\n", capsys.readouterr().err).groups()
+    assert count == "80" and 0 < float(loss) < 1

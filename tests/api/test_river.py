@@ -183,7 +183,7 @@ def test_features_have_any_name():
         ({"a": float("inf")}, "b", 1.0, "the feature 'a' has the value inf"),
         ({"a": [1]}, "b", 1.0, "the feature 'a' has the value"),
         ({"a": 1}, "b", -1.0, "sample_weight"),
-        ({"a": 1}, "b\x01", 1.0, "control characters"),
+        ({"a": 1}, "b\x01", 1.0, r"control character .* at position 2"),
         ({"a": 1}, "", 1.0, "the label '' is empty"),
         ({"a": 1}, float("nan"), 1.0, "the label nan is a missing value; give None"),
         ({"a": 1}, pd.NA, 1.0, "the label <NA> is a missing value; give None"),

@@ -61,6 +61,7 @@ LEARNED = {
         ("learn_file", *TEXTS),
     ),
     "an update that is skipped": Case("the update of this example is skipped", "1 | a\n2 | zz:3e38\n"),
+    "a weight that is too small": Case("weight 1e-35 is below 1e-30, the least that is", "1 1e-35 | a\n2 | b\n"),
     "a sample of all classes": Case("has no effect: all 3 classes learn", PLAIN, {**OAA, "oaa_subsample": 9}),
     "an idle cross": Case(IDLE, GROUPED * 600, {**OAA, "quadratic": ["xy"]}),
     "an idle cross of few lines": Case(IDLE, GROUPED, {**OAA, "quadratic": ["xy"]}, FILES),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import random
@@ -169,6 +170,18 @@ def test_sparse_tables_come_back(tmp_path, slots, share, strided, seed):
         back = np.zeros_like(table)
         stored_arrays.unpack_table("table", source, {"w": back[:, 0], "g": back[:, 1], "n": back[:, 2]})
         assert back.tobytes() == table.tobytes()
+
+
+def test_a_file_may_be_read_in_pieces():
+    class Pieces(io.BytesIO):
+        def readinto(self, data):
+            return super().readinto(memoryview(data)[:7])
+
+    data = np.zeros(50, np.uint8)
+    model_file.Bytes("m", Pieces(bytes(range(100)))).read(40, data)
+    assert data.tolist() == [*range(40, 90)]
+    with pytest.raises(ModelError, match="cut off"):
+        model_file.Bytes("m", Pieces(bytes(range(89)))).read(40, data)
 
 
 def test_a_file_that_changes_while_it_is_used_is_refused(tmp_path):

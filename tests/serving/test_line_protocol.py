@@ -16,6 +16,7 @@ from servers import Served, ask, connected, received, served, wait_for
 import xclass
 from xclass.errors import UsageError
 from xclass.reductions.core import probabilities
+from xclass.serving.lines import ERROR, Answerer
 
 CLASSES = 12
 LEARNERS = {
@@ -211,6 +212,21 @@ def test_nothing_is_learned_from_a_line_without_a_bar():
         for begin in (b"\xef\xbb\xbftea | leaf\n", b"\xef\xbb\xbfbeer | hops\n"):  # a byte order mark is no part of it
             assert not running.ask(begin).startswith(b"error")
         assert running.service.learner.classes == ["tea", "beer"]
+
+
+def test_the_first_lines_after_others_have_told_what_labels_are_are_learned():
+    with xclass.Learner() as learner:
+        answerer = Answerer(learner, True)
+        learner.learn_many([{"leaf": 1}, {"hops": 1}], ["tea", "beer"])
+        assert answerer.learns_from(b"tea | leaf\n") and not answerer.learns_from(b"| leaf\n")
+        assert answerer.answers(b"tea | leaf\n", True)[0] == b"tea\n"
+        assert learner.examples == 3
+
+
+def test_a_malformed_line_without_a_bar_is_told_what_is_wrong_where_none_is_needed():
+    with xclass.Learner("oaa", 3, vw_exact=True) as learner:
+        answers = Answerer(learner, True).answers(b"1\n1 x y z\n", True)[0].splitlines()
+        assert answers[0] == b"1 1" and answers[1].startswith(ERROR) and b"no bar" not in answers[1], answers
 
 
 def test_a_new_name_beyond_the_last_class_is_an_error(tmp_path):

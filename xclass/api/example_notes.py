@@ -15,9 +15,9 @@ from ..reductions.core.contract import BatchTask
 class ExampleNotes:
     """Count the examples that passed the stages, for warnings and for the summary.
 
-    `labels` is that of the reduction's record, `named` says whether labels are names, and `before` counted the examples
-    until now. `skipped_steps` is the number of examples with skipped updates, of which each counts once in every pass,
-    and `first_skipped` the warning about the first one, empty if there is none.
+    `labels` is that of the reduction's record, `named` says whether labels are names, and `before` are the counts that
+    skipped updates continue from. `skipped_steps` is the number of examples with skipped updates, of which each counts
+    once in every pass, and `first_skipped` the warning about the first one, empty if there is none.
     """
 
     def __init__(self, labels: str, named: bool, before: ExampleNotes | None = None) -> None:
@@ -68,11 +68,18 @@ class ExampleNotes:
         largest = values.max(initial=0)  # NaN if any value is NaN
         smallest = values.min(initial=largest)
         weight = f"weight {batch.weight[i]:g}" if batch.weight[i] > 0 else "a weight that is not finite"
-        self.first_skipped = (
-            f"{task.file or 'batch'}:{batch.line[i]}: the update of this example is skipped, as it would make a weight "
-            f"or a sum infinite (values from {smallest:g} to {largest:g}, {weight}, label {batch.label[i]:g}); "
-            "scale values to between 1e-15 and 1e+15 and weights to between 1e-30 and 1e+6, or lower --learning_rate"
+        reason = (
+            f"as it would make a weight or a sum infinite (values from {smallest:g} to {largest:g}, {weight}, label "
+            f"{batch.label[i]:g}); scale values to between 1e-15 and 1e+15 and weights to between 1e-30 and 1e+6, or "
+            "lower --learning_rate"
         )
+        if 0 < batch.weight[i] < finite.LEAST_WEIGHT:
+            reason = (
+                f"because its {weight} is below {finite.LEAST_WEIGHT:g}, the least that is learned; give a larger "
+                "weight, or 0 to leave the example out"
+            )
+        place = f"{task.file or 'batch'}:{batch.line[i]}"
+        self.first_skipped = f"{place}: the update of this example is skipped, {reason}"
         return [self.first_skipped]
 
     def add(self, other: ExampleNotes) -> None:

@@ -278,7 +278,8 @@ class LabelConverter:
                 new[value] = len(classes) + len(new) + 1
                 if most is not None and new[value] > most:
                     allowed = f"allowed are {most} different names" + (f" ({self._range.set_by})" if most else "")
-                    raise DataError(f"{place}[{i}] is {short_repr(value)}, a name too many: {allowed}")
+                    cure = "give a larger number of classes"
+                    raise DataError(f"{place}[{i}] is {short_repr(value)}, a name too many: {allowed}; {cure}")
             label[i] = given[own] = classes.get(key) or new[value]
         names.append(list(new))
         self._numbers.update(given)

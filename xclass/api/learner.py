@@ -649,10 +649,11 @@ class Learner:
             return
         from tqdm import tqdm
 
-        progress = self.core.progress
-        count, loss_before, weight_before = 0, progress.loss_sum, progress.labelled_weight
+        before, count = self.core.progress, 0
+        loss_before, weight_before = before.loss_sum, before.labelled_weight
 
         def loss() -> str:
+            progress = self.core.progress  # of another core if labels that come make names of the classes
             weight = progress.labelled_weight - weight_before
             return f"{(progress.loss_sum - loss_before) / weight if weight else 0.0:.4f}"
 

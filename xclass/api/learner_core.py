@@ -188,7 +188,9 @@ class LearnerCore:
 
         Its classes are names, those of the classes up to the `highest` being their numbers, and a program gets them
         back as it has `given` them, see `Schema.classes`. None if that is not possible: the number of classes is given,
-        some examples are not learned yet, or there would be too many names.
+        some examples are not learned yet, or there would be too many names. The new learner goes on with the notes, the
+        number of skipped updates, and what `learned` calls; counts of labels and checks of their order begin anew, and
+        it reads from no source.
         """
         if highest is None and configuration.grows(self.config.reduction):
             highest = self.reduction.highest_seen
@@ -206,7 +208,8 @@ class LearnerCore:
         new = LearnerCore(config, self._use, contents)
         new.schema.replace(self.schema)
         new.schema.classes = given
-        new.notes[:] = self.notes
+        new.notes[:], new.learned = self.notes, self.learned
+        new.counted = new._new_counts(self.counted)
         self.close()
         return new
 

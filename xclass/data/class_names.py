@@ -319,8 +319,9 @@ def fault_of(name: str) -> str:
         size = len(name.encode("utf-8", "surrogateescape"))
     except UnicodeEncodeError:
         return "a name has no halves of surrogate pairs"
-    if not all(letter >= " " or letter == "\t" for letter in set(name)):
-        return "a name has no control characters"
+    if any(letter < " " and letter != "\t" for letter in set(name)):
+        at = next(i for i, letter in enumerate(name) if letter < " " and letter != "\t")
+        return f"it has the control character {name[at]!r} at position {at + 1}; remove it"
     if "," in name:
         return NO_COMMA
     if size > MOST_BYTES:

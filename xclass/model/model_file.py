@@ -234,10 +234,12 @@ class Bytes:
         """Fill an array with the bytes from `begin` on; raise ModelError if the file has become shorter."""
         try:
             self._source.seek(begin)
-            size = self._source.readinto(data.data)
+            left = memoryview(data)
+            while len(left) and (size := self._source.readinto(left)):  # it may return fewer bytes than are left
+                left = left[size:]
         except OSError as error:
             raise ModelError(f"{self.name}: cannot load the model: {error.strerror or error}") from None
-        if size < len(data):
+        if len(left):
             cause = "the file was cut off while it was read; load it again"
             raise ModelError(f"{self.name}: cannot load the model: {cause}")
 

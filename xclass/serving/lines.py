@@ -106,9 +106,12 @@ class Answerer:
         return not np.isnan(scan.batch.label[: scan.size[0]]).all()
 
     def _scan(self, text: bytes) -> parser.Scan:
+        if self.learner.core is not self._core:  # labels have told whether they are names or lists
+            self._prepare()
         if not self._needs_no_bar:
             text = _with_bars(text)
         of, padded = self._parser, _padded(text)
+        of.lines = 0
         of.width = of.given_width or self.learner.core.schema.width
         of.look_for_rows(padded, len(text))
         return self._scanner.scan(padded, len(text))
@@ -119,8 +122,6 @@ class Answerer:
         Every line of `text` ends with a newline, and so does every answer. Without `learn`, all are only predicted.
         """
         core = self.learner.core
-        if core is not self._core:  # other examples than lines have told whether labels are names or lists
-            self._prepare()
         core.names.growing = learn and self.learner.growing
         core.want(self._wanted)
         answers = self._first_answers(text) if learn and core.is_new else self._answers(text, learn)
@@ -135,8 +136,6 @@ class Answerer:
             words = malformed.label_words_of(_padded(line), 0)
             if len(words) <= MOST_LABEL_WORDS and (b"|" in line or self._needs_no_bar):  # other lines are malformed
                 self.learner.adapt(partial(_kind_of_labels, line))
-                if self.learner.core is not self._core:
-                    self._prepare()
             done.append(self._answers(line, True))
             begin = end
         done.append(self._answers(text[begin:], True))
@@ -144,9 +143,7 @@ class Answerer:
 
     def _answers(self, text: bytes, learn: bool) -> bytes:
         """Return the answers to lines."""
-        of = self._parser
-        of.lines = 0
-        scan = self._scan(text)
+        scan, of = self._scan(text), self._parser
         batch, _ = of.take(scan, "")
         answers = self._answered(batch, learn)
         if batch.n == scan.lines:
@@ -195,7 +192,7 @@ class Answerer:
 
     def _error_of(self, line: bytes) -> bytes:
         """Return the answer to a line that is no example."""
-        if b"|" not in line:
+        if b"|" not in line and not self._needs_no_bar:
             return error_line(NO_BAR.format("has no bar" if line.strip() else "is empty"))
         of = self._explainer
         of.lines, of.width = 0, self._parser.width
