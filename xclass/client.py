@@ -20,8 +20,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 AT_ONCE = 1 << 15  # bytes that are sent before their answers are read: they fit into the buffers of a connection
-# The server's answer to this first line, an example without features to other servers, says that it marks answers by
-# bytes that no name of a class has: errors, and blanks in names.
+# The first line that the client sends. The server answers whether it learns, and from then on marks errors and blanks
+# in names by control characters, which no name contains.
 GREETING = b"'xclass-client |\n"
 ERROR, BLANK = "\x15error: ", "\x1f"
 ONLY_PREDICTS = ERROR + "only predicts\n"  # the answer of a server that does not learn
@@ -108,8 +108,12 @@ class Client:
             assert self._answers is not None
             try:
                 yield self._answers
-            except BaseException:
+            except BaseException as error:
                 self._end()
+                if self._closed and isinstance(error, (OSError, ValueError)):
+                    raise ConnectionError(
+                        "another thread has closed the client before all lines were answered"
+                    ) from None
                 raise
 
     def _is_stale(self) -> bool:
@@ -184,6 +188,9 @@ class Client:
     def close(self) -> None:
         """End the connection."""
         self._closed = True
+        if self._process == os.getpid():  # a process that was forked leaves the connection to its parent
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)  # what another thread waits for ends
         self._end()
 
     def __enter__(self) -> Client:

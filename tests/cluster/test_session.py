@@ -236,5 +236,8 @@ def test_a_cluster_that_does_not_answer_is_given_up_in_time(monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(ClusterError, match=r"it has not answered within 0.2 seconds, --ray_timeout"):
         sessions.Session(Options(workers=2, ray="a:1", ray_timeout=0.2), print, tell=told.append).__enter__()
-    go_on.set()
     assert told == ["connecting to the Ray cluster a:1"]
+    ended = threading.Event()
+    monkeypatch.setattr(ray, "shutdown", ended.set)
+    go_on.set()  # it answers later
+    assert ended.wait(60)

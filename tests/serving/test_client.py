@@ -49,6 +49,26 @@ def test_a_client_gets_probabilities_by_a_unix_socket(tmp_path):
         assert p + q + sum(share for _, share in rest) == pytest.approx(1, abs=1e-4)
 
 
+def test_a_client_that_another_thread_closes_says_so():
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        accepted = pool.submit(server.accept)
+        making = threading.Thread(target=lambda: made.append(Client(port=server.getsockname()[1], timeout=60)))
+        made: list[Client] = []
+        making.start()
+        connection, _ = accepted.result(60)
+        connection.recv(100)
+        connection.sendall(b"1\n")
+        making.join(60)
+        waiting = pool.submit(made[0].predict, ["| a"])
+        connection.recv(100)  # it waits for the answer now
+        began = time.monotonic()
+        made[0].close()
+        with pytest.raises(ConnectionError, match="another thread has closed the client"):
+            waiting.result(30)
+        assert time.monotonic() - began < 30
+        connection.close()
+
+
 def test_a_client_serves_several_threads_and_a_process_that_was_forked():
     def wrong(client, word, answer):
         return sum(client.predict([f"| {word}"]) != [answer] for _ in range(100))

@@ -155,18 +155,21 @@ class Session:
             self._ray.init(address=address, **named)
             return
         errors: list[BaseException] = []
+        settled = threading.Lock()  # taken by the thread once it has an answer, or here if that comes too late
 
         def connect() -> None:
             try:
                 self._ray.init(address=address, **named)
             except BaseException as error:
                 errors.append(error)
+            if not settled.acquire(blocking=False) and not errors:
+                self._ray.shutdown()
 
         limit = self._options.ray_timeout
         thread = threading.Thread(target=connect, name="xclass-ray", daemon=True)
         thread.start()
         thread.join(limit)
-        if thread.is_alive():
+        if settled.acquire(blocking=False):
             raise TimeoutError(f"it has not answered within {limit:g} seconds, --ray_timeout")
         if errors:
             raise errors[0]

@@ -234,7 +234,7 @@ class Bytes:
         """Fill an array with the bytes from `begin` on; raise ModelError if the file has become shorter."""
         try:
             self._source.seek(begin)
-            left = memoryview(data)
+            left = memoryview(data.data)
             while len(left) and (size := self._source.readinto(left)):  # it may return fewer bytes than are left
                 left = left[size:]
         except OSError as error:
