@@ -69,7 +69,7 @@ LEARNED = {
     "crosses twice": Case("Duplicate namespace interactions", "1 |x a |y b\n", {**OAA, "quadratic": ["xy", "yx"]}),
     "an option without effect": Case("ignore has no effect: ", GROUPED, {**OAA, "ignore": ["z"], "keep": ["x"]}),
     "labels in runs": Case(
-        "labels come in runs: 98% of the first ones repeat",
+        "the labels are grouped: 98% of the first ones equal",
         "1 | a\n" * 40 + "2 | b\n" * 40 + "3 | c\n" * 40,
         OAA,
         (*ONE, "many", "http"),

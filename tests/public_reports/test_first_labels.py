@@ -75,17 +75,17 @@ def warned(folder, name: str, text: str, *options: str) -> list[str]:
          "and these are texts", ("--label_column", "kind")),
         ("a.jsonl", "".join(f'{{"label": {i + 1}, "kind": "{"abc"[i % 3]}"}}\n' for i in range(60)),
          "such as '1', and these are numbers without gaps", ("--label_column", "kind")),
-        ("a.vw", vw_of(["a"] * 400 + ["b"] * 40 + ["c"] * 40), "labels come in runs: 9", ("--shuffle", "100000")),
+        ("a.vw", vw_of(["a"] * 400 + ["b"] * 40 + ["c"] * 40), "the labels are grouped: 9", ("--shuffle", "100000")),
         ("a.csv", csv_of(TAGS * 20), "--label_separator ';' reads them", ("--label_separator", ";")),
         ("a.tsv", csv_of(TAGS * 20).replace(",", "\t"), "--label_separator ';' reads them", ("--label_separator", ";")),
         ("a.jsonl", "".join(f'{{"label": "{tag}", "text": "x"}}\n' for tag in TAGS * 20),
          "--label_separator ';' reads them", ("--label_separator", ";")),
         ("a.ft", "".join(f"__label__{tag} w x\n" for tag in TAGS * 20), "--label_separator ';' reads them", None),
         ("a.vw", vw_of(TAGS * 20), "elsewhere a comma separates labels", None),
-        ("a.vw", vw_of(SORTED), "labels come in runs: 95% of", ("--shuffle", "100000")),
-        ("a.csv", csv_of(SORTED), "labels come in runs: ", ("--shuffle", "100000")),
-        ("a.vw", vw_of([f"{y[1:]}1" for y in SORTED]), "labels come in runs: ", ("--shuffle", "100000")),
-        ("a.vw", vw_of(["a"] * 5000 + ["b"] * 5000), "labels come in runs: ", None),
+        ("a.vw", vw_of(SORTED), "the labels are grouped: 95% of", ("--shuffle", "100000")),
+        ("a.csv", csv_of(SORTED), "the labels are grouped: ", ("--shuffle", "100000")),
+        ("a.vw", vw_of([f"{y[1:]}1" for y in SORTED]), "the labels are grouped: ", ("--shuffle", "100000")),
+        ("a.vw", vw_of(["a"] * 5000 + ["b"] * 5000), "the labels are grouped: ", None),
         ("a.csv", csv_of([NFC, "tea", NFD]), "look alike and are two classes", None),
         ("a.csv", csv_of(["tea", "mint", "te\u200ba"]), "look alike and are two classes", None),
         ("a.csv", csv_of(["tea mint", "rum", "tea\u00a0mint"]), "look alike and are two classes", None),
@@ -130,7 +130,7 @@ def test_labels_as_they_should_be_give_no_warning(tmp_path, name, text):
 def test_arrays_and_single_examples_are_examined_too():
     with library.Learner(bits=12) as model:
         found = model.learn_many(["a b"] * len(SORTED), SORTED).warnings
-        assert len(found) == 1 and "labels come in runs" in found[0] and "--" not in found[0]
+        assert len(found) == 1 and "the labels are grouped" in found[0] and "--" not in found[0]
     with library.Learner(bits=12) as model, warnings.catch_warnings():
         warnings.simplefilter("error")  # a stream may have runs
         for label in SORTED:
@@ -257,7 +257,7 @@ def test_an_unknown_name_of_the_data_that_looks_like_a_class_is_told(tmp_path):
 
 def test_sorted_data_are_told_by_the_search_for_options(tmp_path):
     (tmp_path / "a.vw").write_text(vw_of(SORTED * 3))
-    assert "labels come in runs" in xclass("tune", "-d", "a.vw", "--time", "1s", cwd=tmp_path).err
+    assert "the labels are grouped" in xclass("tune", "-d", "a.vw", "--time", "1s", cwd=tmp_path).err
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the data sets are not here")
@@ -266,10 +266,10 @@ def test_the_data_sets_give_no_warning(path):
     kind = "lists" if path.parent.name.startswith("ml_") else "classes"
     check = LabelCheck([], ordered=True)
     for batch in itertools.islice(library.read_vw(path, labels=kind), 6):
-        assert check.see(batch) == []
+        assert check.check(batch) == []
     with gzip.open(path.with_name("labels.txt.gz"), "rt") as file:
         names = [line.rstrip("\n").split("\t")[-1] for line in file]
-    assert AlikeNames().see(names) == ""
+    assert AlikeNames().check(names) == ""
     with library.Learner(bits=12) as model:
         assert (
             model.learn_many(

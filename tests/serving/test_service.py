@@ -385,18 +385,18 @@ def test_models_of_a_folder_are_loaded_exchanged_and_ended(tmp_path):
     asyncio.run(ask())
 
 
-REHEARSED = """
+WARMED_UP = """
 import sys, warnings
 import numpy as np
 import xclass
 from xclass.kernels import jit
-from xclass.serving import rehearsal
+from xclass.serving import request_warm_up
 from xclass.serving.http import examples
 from xclass.serving.lines import Answerer
 
 learner = xclass.load(sys.argv[1])
 answerer = Answerer(learner, True)
-rehearsal.rehearse(answerer)
+request_warm_up.load_request_kernels(answerer)
 assert not learner.core.take_notes() and learner.examples == 30
 loaded, load = [], jit._Versions._compiled_or_loaded
 
@@ -432,7 +432,7 @@ assert not loaded, loaded
 
 
 @pytest.mark.parametrize("kind", ["oaa", "multiclass", "rows"])
-def test_no_request_loads_a_kernel_after_the_rehearsal(kind, tmp_path):
+def test_no_request_loads_a_kernel_after_the_warm_up(kind, tmp_path):
     """Before, a server that was ready compiled for half a minute when the first text came."""
     labels = [f"c{i % 3}" for i in range(30)]
     with xclass.Learner(*(("oaa", 3) if kind == "oaa" else ()), learn_names=True, bits=12) as learner:
@@ -441,4 +441,4 @@ def test_no_request_loads_a_kernel_after_the_rehearsal(kind, tmp_path):
         else:
             learner.learn_many([f"| f{i % 3}" for i in range(30)], labels)
         learner.save(tmp_path / "m")
-    subprocess.run([sys.executable, "-W", "ignore", "-c", REHEARSED, tmp_path / "m"], check=True, timeout=600)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", WARMED_UP, tmp_path / "m"], check=True, timeout=600)

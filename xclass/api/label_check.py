@@ -47,14 +47,14 @@ class LabelCheck:
         self._named = False  # whether a warning about the names was given
         self.doubted = False  # whether a warning has said that another column may have the labels, or none can
 
-    def see(self, batch: Batch, of_file: bool = True) -> list[str]:
+    def check(self, batch: Batch, of_file: bool = True) -> list[str]:
         """Return warnings about the labels of a batch, which a program has given if it is not `of_file`.
 
         Few examples that a program gives at once are a stream, in which runs are usual.
         """
         self._ordered = self._ordered and (of_file or batch.n >= FEWEST)
         self.doubted = self.doubted or not of_file  # a program has given labels by themselves
-        notes = [self._alike.see(self._names)]
+        notes = [self._alike.check(self._names)]
         if self._due and self._add(batch) and self._n >= self._due:
             notes += [self._about_names(), self._about_runs(of_file)]
         return list(filter(None, notes))
@@ -84,9 +84,9 @@ class LabelCheck:
             return ""
         self._ordered = False
         return (
-            f"labels come in runs: {self._repeated / n:.0%} of the first ones repeat the one before, as in data that "
-            "are sorted by class, from which one class after the other is learned and forgotten, and the loss before "
-            f"learning says nothing; learn the examples in random order{', as --shuffle 100000 does' * of_file}"
+            f"the labels are grouped: {self._repeated / n:.0%} of the first ones equal the label before them, as in "
+            "data sorted by class. Each class is then forgotten while the next is learned, and the loss measured "
+            f"before learning is misleading; learn the examples in random order{', as --shuffle 100000 does' * of_file}"
         )
 
     def at_end(self) -> str:

@@ -3,6 +3,13 @@
 Programs and runs of the command share this code. `tasks` splits a batch into tasks, each task passes the `stages` one
 after the other, and `note` counts it. `learn` and `predict` do this for a program; a run, and `learn` with several
 batches, execute each stage on a thread of its own.
+
+Messages and counts, who adds to them and who takes them out:
+
+    task.notes      the stages of a reduction          `_note_examples`, once per task, into `notes`
+    notes           options, `tasks`, `Inputs`         `take_notes`, once per call, request or batch of a run
+    source.notes    the reader of the present source   `take_notes`, with `notes`
+    counted         `_note_examples`, once per task    `end_notes`, once per pass; `count_anew`, once per part of data
 """
 
 from __future__ import annotations
@@ -250,7 +257,7 @@ class LearnerCore:
         if learn and self._label_check is not None and not self.reduction.repeats:
             format = None if self._source is None else self._source.format
             self._label_check.doubted |= format is not None and format.doubted
-            self.notes += self._label_check.see(batch, self._source is not None)
+            self.notes += self._label_check.check(batch, self._source is not None)
         if not learn and self._source is not None:
             self._note_shift(self._source)
         file = "" if self._source is None else self._source.name

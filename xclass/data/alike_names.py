@@ -17,16 +17,16 @@ MOST_UNKNOWN = 100  # unknown names that are compared with those of a model
 
 
 class AlikeNames:
-    """Compare names, which grow, with those before, until two are alike (`told`)."""
+    """Compare names, which grow, with those before, until two are alike (`has_warned`)."""
 
     def __init__(self) -> None:
-        self.told = False
+        self.has_warned = False
         self._seen = self._unknown = 0
         self._known: dict[str, str] = {}  # folded name -> name; empty while all names are ASCII
 
-    def see(self, names: Sequence[str]) -> str:
+    def check(self, names: Sequence[str]) -> str:
         """Return a warning if one of the names that are new looks like another one, else nothing."""
-        if len(names) == self._seen or self.told:
+        if len(names) == self._seen or self.has_warned:
             return ""
         new, self._seen = names[self._seen :], len(names)
         if not self._known:
@@ -36,7 +36,7 @@ class AlikeNames:
         for name in new:
             other = self._known.setdefault(folded(name), name)
             if other != name:
-                self.told = True
+                self.has_warned = True
                 return f"the labels {short_repr(other)} and {short_repr(name)} look alike and are two classes; {CURE}"
         return ""
 
@@ -49,7 +49,7 @@ class AlikeNames:
         other = self._known.get(folded(name), "")
         if not other or key_of(other) == name:
             return ""
-        self.told = True
+        self.has_warned = True
         return (
             f"the label {short_repr(name)} is no class of the model, and looks like its class {short_repr(other)}; "
             f"{CURE}"

@@ -143,7 +143,7 @@ class Columns:
         first = {name: first[name] for name, kind in found.items() if kind != NUMBER and name not in self._kinds}
         return self.schema.adopt(columns, label, file, first, self.labels, self.separator.decode())
 
-    def doubt(self, header: Sequence[str], label: int, rows: int, cells: Sequence[set[bytes]]) -> str:
+    def label_warning(self, header: Sequence[str], label: int, rows: int, cells: Sequence[set[bytes]]) -> str:
         """Return a warning about the first column as that of the label if nearly every row has its own, or nothing.
 
         `cells` are the different cells of each column in so many rows, without missing ones.

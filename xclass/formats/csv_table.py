@@ -289,7 +289,7 @@ class CsvTable(OtherFormat):
                             "column of the label, as in --label_column NAME"
                         )
         if guessed:
-            doubt = self.columns.doubt(header, label, count, different)
+            doubt = self.columns.label_warning(header, label, count, different)
             self.doubted = bool(doubt)
             self._note(doubt, file)
         features = self.columns.features(

@@ -106,7 +106,12 @@ class Options(OptionGroup):
             passes=1,
             holdout_after=None,
         ),
-        warned("keep_last", "in a single pass its model is saved; give --passes", passes=1, data=True),
+        warned(
+            "keep_last",
+            "with one pass, the model of the last pass is always saved; give --passes 2 or more, or leave it out",
+            passes=1,
+            data=True,
+        ),
         warned("holdout_period", "--holdout_after says which lines are held out", holdout_after=True),
     )
 

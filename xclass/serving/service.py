@@ -35,7 +35,7 @@ from ..reductions.core import probabilities
 from ..system import leftovers, output_file
 from .lines import Answerer, error_line
 from .operator_console import OperatorConsole
-from .rehearsal import rehearse
+from .request_warm_up import load_request_kernels
 
 T = TypeVar("T")
 
@@ -496,7 +496,7 @@ def load_kernels(answerer: Answerer, console: OperatorConsole) -> None:
     component = f"serve-{answerer.learner.core.config.reduction.name}"
     if jit.is_first_run(component):
         console.info("kernels are compiled, up to a minute or two on a new machine; this model is served after that")
-    rehearse(answerer)
+    load_request_kernels(answerer)
     jit.note_compiled(component)
 
 

@@ -409,7 +409,9 @@ class Parser:
 
     def _note_unknown(self, batch: Batch, label: Float64s, positions: Float64s, name: str) -> None:
         """Add a note about the first unknown name that looks like that of a class; `positions` are those of names."""
-        for at in [] if self._alike.told else np.flatnonzero(label == class_names.UNKNOWN)[:MOST_UNKNOWN].tolist():
+        for at in (
+            [] if self._alike.has_warned else np.flatnonzero(label == class_names.UNKNOWN)[:MOST_UNKNOWN].tolist()
+        ):
             word = re.split(rb"[\x00-\x20,|]", batch.text[int(positions[at]) :][: class_names.MOST_BYTES].tobytes())[0]
             note = self._alike.unknown(word.decode("utf-8", "surrogateescape"), self.names.names)
             if note:

@@ -241,7 +241,9 @@ class Reader:
         self.bytes = self.lines_before = 0
         self.parsing_seconds = 0.0
         self._pool = Pool()  # memory of blocks
-        self._doubts: deque[tuple[bytes, int]] = deque()  # see `_doubt`, of the blocks that are being parsed
+        self._parts_to_check: deque[tuple[bytes, int]] = (
+            deque()
+        )  # see `_part_to_check`, of the blocks that are being parsed
         self._scanners: list[BlockScanner] = []
         self.size: int | None = None
         self.wrap: Callable[[FileIO], RawIOBase] | None = None
@@ -284,7 +286,7 @@ class Reader:
 
     def __iter__(self) -> Iterator[Batch]:
         self.bytes = self.lines_before = self._done = self._examined = 0
-        self._doubts.clear()
+        self._parts_to_check.clear()
         for path in self.paths:
             self._path = path
             self.name = path or "stdin"
@@ -301,7 +303,7 @@ class Reader:
     def _batches(self, stream: Stream) -> Iterator[Batch]:
         """Yield the batches of one file; raise its error after the examples before it."""
         for scan, error in self._scanned(self._blocks(stream)):
-            self._check_encoding(*self._doubts.popleft())
+            self._check_encoding(*self._parts_to_check.popleft())
             names = self.parser.names.names
             known = len(names)
             with thread_limit.working():
@@ -328,7 +330,7 @@ class Reader:
                 self.format.check_encoding(encoded, self.name, int(batch.line[rows[0]]) if len(rows) else 1, True)
         self._take_notes()
 
-    def _doubt(self, text: UInt8s) -> tuple[bytes, int]:
+    def _part_to_check(self, text: UInt8s) -> tuple[bytes, int]:
         """Return the part of a block that has to be UTF-8, and how many lines are before it; nothing if it is ASCII.
 
         That is all of the first blocks that are not, and of later ones so much that reading stays as fast.
@@ -387,7 +389,7 @@ class Reader:
             following = self._pool.take(capacity + 1 + parser.PADDING)
             following[:begin] = text[end:filled]
             text[end : end + parser.PADDING] = 0
-            self._doubts.append(self._doubt(text[begin_of_lines:end]))
+            self._parts_to_check.append(self._part_to_check(text[begin_of_lines:end]))
             yield text[begin_of_lines:], end - begin_of_lines, error
             text = following
         if begin and error is None:

@@ -86,7 +86,7 @@ class Stream:
         seen: set[float] = set()
         for batch, _ in self._reader:
             counts.append(batch.n)
-            self.notes += check.see(batch)
+            self.notes += check.check(batch)
             with_label = ~np.isnan(batch.label)
             labelled += int(np.count_nonzero(with_label))
             features += len(batch.index) - batch.n * self._constant

@@ -1,5 +1,5 @@
-"""Describe learners for people: lines for the start and the end of a run, figures, trees, weights; a module has what
-applies.
+"""Describe learners for people: lines for the start and the end of a run, figures, trees, weights; each module defines
+the functions that apply to its reduction.
 
 banner(learner)                lines before the first batch, such as shape and memory, in words that need no explanation
 vw_banner(learner)             these lines with VW's names, for `--vw_exact`

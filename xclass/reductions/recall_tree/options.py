@@ -91,8 +91,13 @@ class Options(OptionGroup):
     )
 
     RULES = (
-        warned("link", "glf1 matters to --randomized_routing only; give both", link="glf1", randomized_routing=None),
-        no_effect("bern_hyper", "--recall_stop never compares no bounds", recall_stop="never"),
+        warned(
+            "link",
+            "glf1 has an effect only with --randomized_routing; add that, or leave --link out",
+            link="glf1",
+            randomized_routing=None,
+        ),
+        no_effect("bern_hyper", "--recall_stop compares no bounds", recall_stop="never"),
         refused(
             options_of(probabilities.Options),
             "with --recall_tree needs scores that are log odds: give --loss_function logistic",

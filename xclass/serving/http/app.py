@@ -181,7 +181,7 @@ class App:
                 return _json(await desk.save())
             do = {"predict": desk.predict, "learn": desk.learn, "explain": desk.explain}[operation]
             if operation == "explain" or (operation == "predict" and size >= LONG):  # what is learned has an order
-                answer = await _unless_gone(receive, do(question))
+                answer = await _unless_disconnected(receive, do(question))
             else:
                 answer = await do(question)
             if len(question.examples) * (question.k or 1) < LONG // 16 and operation != "explain":
@@ -302,7 +302,7 @@ class App:
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _unless_gone(receive: Receive, answering: Coroutine[Any, Any, T]) -> T:
+async def _unless_disconnected(receive: Receive, answering: Coroutine[Any, Any, T]) -> T:
     """Return an answer, which takes long; give it up and raise Gone if the client closes the connection before."""
     answer = asyncio.ensure_future(answering)
     gone = asyncio.ensure_future(receive())  # the body is complete, so nothing else can come

@@ -187,7 +187,10 @@ def _schemas() -> Schema:
                 "name": {"type": "string", "description": "A feature, or a part of the learner such as (trees)."},
                 "share": {**nullable, "description": "What it adds to the score."},
                 "parts": {**parts, "description": "What the share is the sum of."},
-                "others": {**count, "description": "Number of shares whose sum this is, if it is none of its own."},
+                "others": {
+                    **count,
+                    "description": "Number of features that this share adds up; absent for a single feature.",
+                },
             },
             "name",
             "share",

@@ -25,7 +25,7 @@ BITS, CLASSES, COLUMNS, ROUNDS = 12, 16, 4, 3  # of the small learner
 FEATURES: dict[str, Any] = {"a": 1, "b": "red", "n": {"c": 0.5}}
 
 
-def rehearse(answerer: Answerer) -> None:
+def load_request_kernels(answerer: Answerer) -> None:
     """Load or compile the kernels that the learner of an answerer needs."""
     core = answerer.learner.core
     for load in warm_up.parts(core.reduction, answerer.learns, True).values():
