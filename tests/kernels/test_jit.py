@@ -357,14 +357,3 @@ def test_kernels_are_compiled_and_stored_if_the_private_members_of_numba_are_oth
         assert result.stderr.count("so kernels are compiled and stored without these; results are") == len(words)
     assert len({numbers for numbers, _ in results}) == 1
     assert [state for _, state in results] == ["False True 2", "True True 2", "True False 0"]
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_the_first_compilation_is_told_of_once(monkeypatch, quiet):
-    told = []
-    monkeypatch.setattr(jit, "_create_dispatchers", lambda: None)
-    versions = jit._Versions.__new__(jit._Versions)
-    versions._compile = lambda types: types
-    jit.tell_of_compiling(None if quiet else told.append)
-    assert versions.compile(1) == versions.compile(1) == 1
-    assert [line.partition(" for")[0] for line in told] == ([] if quiet else ["xclass: compiling kernels"])

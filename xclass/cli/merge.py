@@ -49,13 +49,13 @@ def run(words: Sequence[str]) -> int:
     from ..run.report.console import Console
 
     model_file.check_writable(path)
+    output = Console(bool(given.get("quiet")))
     learner, notes = merging.merged(models, given.get("base"))
     with learner:
         learner.save(path)
         classes = learner.classes
         count = classes if isinstance(classes, int) else len(classes or ())
         facts = f"{learner.examples:,} examples" + (f", {count:,} classes" if count else "")
-        output = Console(bool(given.get("quiet")))
         for note in notes:
             output.warn(note)
         output.info(f"{path}: merged from {len(models)} model{'s' * (len(models) > 1)}, {facts}")

@@ -100,9 +100,9 @@ def run(words: Sequence[str]) -> int:
 
     from ..api import learner as api
 
+    output = Console(options.quiet)
     with thread_limit.limited(options.threads), api.load(model) as learner:
         collected = contents.collect(learner, request)
-    output = Console(options.quiet)
     if options.json:
         output_file.replace(options.json, "the report", [record.written(collected)])
     if path:

@@ -198,7 +198,6 @@ def run(
     for note in notes:
         console.info(note)
     jit.activate()
-    jit.tell_of_compiling(None if o.quiet else console.info)
     if jit.cache_problem():
         console.warn(jit.cache_problem())
     with thread_limit.limited(o.threads):

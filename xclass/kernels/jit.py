@@ -43,8 +43,8 @@ import numpy as np
 
 from ..array_types import Float64s
 from ..errors import XclassError, XclassWarning
-from ..system import address_space, exclusive, terminal, trust
-from . import kernel_cache
+from ..system import address_space, exclusive, trust
+from . import compiling, kernel_cache
 
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
 
@@ -59,7 +59,6 @@ _folder: Path | None = None
 _is_kept = True  # whether `_folder` can be written to
 _tidied = False  # whether incomplete files of other processes have been removed
 _cache_problem = ""  # see `cache_problem`
-_say: Callable[[str], object] | None = None  # see `tell_of_compiling`
 _plain = False  # whether kernels are compiled and stored without the private members of numba
 
 # numba's flags for each kind of kernel, by the name of its decorator. A kernel that has none of its own, as `jit` has,
@@ -143,19 +142,11 @@ def activate(hide_scipy: bool = True) -> None:
             import numba  # noqa: F401
         _try_numba()
         _active = True
-        if not hide_scipy:  # in a program; a command has its own ways to tell
-            tell_of_compiling(terminal.error_line)
         if _cache_problem and not hide_scipy:
             warnings.warn(_cache_problem, XclassWarning, stacklevel=3)
     for function in _marked:
         _Kernel(function)
     _marked.clear()
-
-
-def tell_of_compiling(say: Callable[[str], object] | None) -> None:
-    """Let `say` be called with a line, once, when a kernel is compiled and not loaded; None for no line."""
-    global _say
-    _say = say
 
 
 def include_later() -> None:
@@ -347,19 +338,16 @@ class _Versions:
 
     def compile(self, *args: Any) -> Any:
         """Compile a version, after creating the dispatchers of all kernels that it may call."""
-        global _say
-        say, _say = _say, None
-        if say is not None:
-            once = "" if _folder is None else ", once"
-            say(f"xclass: compiling kernels for this machine{once}; this takes seconds to minutes")
-        _create_dispatchers()
         collects = gc.isenabled()
-        try:
-            gc.disable()  # the collector would take a tenth of the time
-            return self._compile(*args)
-        finally:
-            if collects:
-                gc.enable()
+        with compiling.under_way():
+            _create_dispatchers()
+            try:
+                gc.disable()  # the collector would take a tenth of the time
+                return self._compile(*args)
+            finally:
+                compiling.add_one()
+                if collects:
+                    gc.enable()
 
 
 def _new_cache(function: FunctionType, folder: Path) -> Any:

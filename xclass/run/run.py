@@ -28,7 +28,6 @@ from ..data.batch import Batch
 from ..errors import DataError, ModelError, XclassError
 from ..kernels import jit
 from ..model import model_file
-from ..options.resolve import SCALAR
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_report import LabelReport
 from ..system import address_space, compiler_memory, output_file, thread_limit
@@ -235,7 +234,8 @@ class Run:
         if o.final_regressor is not None:
             model_file.check_writable(o.final_regressor)
         jit.activate()
-        self._announce_compiling()
+        if jit.cache_problem():
+            self.console.warn(jit.cache_problem())
         with contextlib.ExitStack() as closing:
             closing.callback(self.console.end_bar)
             self._prepare(contents, closing)
@@ -274,18 +274,6 @@ class Run:
         """Note a file that is written during the run; `closing` gives up what is not complete."""
         self._files.append(file)
         closing.callback(file.abandon)
-
-    def _announce_compiling(self) -> None:
-        """Tell the user that kernels are being compiled if this is the first run of the reduction."""
-        if jit.cache_problem():
-            self.console.warn(jit.cache_problem())
-        name = self.config.reduction.name
-        if not jit.is_first_run(name) or self.options.quiet:
-            jit.tell_of_compiling(None if self.options.quiet else self.console.info)
-            return
-        owner = "" if name == SCALAR else f" of --{name}"
-        once = "" if jit.folder() is None else " (in the first run only)"
-        self.console.line(f"xclass: compiling the kernels{owner} for this machine{once}")
 
     def _prepare(self, contents: Contents | None, closing: contextlib.ExitStack) -> None:
         """Create the parts of the run; those that must be closed at its end are added to `closing`."""

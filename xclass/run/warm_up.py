@@ -14,12 +14,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from typing import BinaryIO
 
 import numpy as np
 
 from ..api.configuration import Config, LearnerUse
 from ..api.learner_core import LearnerCore
-from ..kernels import jit
+from ..kernels import compiling, jit
 from ..reductions.core import base
 from ..system import processors
 from ..text.parser import Options, Parser
@@ -51,15 +52,17 @@ def prepare(config: Config, use: LearnerUse, learner: base.Learner, reads: bool)
                 work = pickle.dumps((config, use, list(rest)[first::others]))
                 children.append(_start())
                 _send(children[-1], work)
-        for compile_part in own.values():
-            compile_part()
-        for child in children:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(LONGEST_WAIT)
+                threading.Thread(target=_count, args=(children[-1].stdout,), daemon=True).start()
+        with compiling.under_way(shown=False):
+            for compile_part in own.values():
+                compile_part()
+            for child in children:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(LONGEST_WAIT)
     finally:
         for child in children:
             child.kill()
-            child.communicate()
+            child.wait()
 
 
 def parts(learner: base.Learner, learn: bool, reads: bool) -> Parts:
@@ -89,7 +92,7 @@ def _start() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", code],
         env={**os.environ, "NUMBA_CACHE_DIR": str(jit.folder())},
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 
 
@@ -101,9 +104,22 @@ def _send(child: subprocess.Popen[bytes], work: bytes) -> None:
         child.stdin.flush()
 
 
+def _count(output: BinaryIO) -> None:
+    """Count the kernels that a process compiles, of which each is a byte of its output."""
+    with output:
+        while output.read(1):
+            with compiling.under_way():
+                compiling.add_one()
+
+
 def serve() -> None:
-    """Compile parts for another process, which sends the options and use of its learner and the names of the parts."""
+    """Compile parts for another process, which sends the options and use of its learner and the names of the parts.
+
+    A byte is written for each kernel.
+    """
     pipe = sys.stdin.buffer
+    compiling.tell(None)
+    compiling.each = lambda: os.write(1, b".")
     config, use, names = pickle.load(pipe)
 
     def end_with_other_process() -> None:

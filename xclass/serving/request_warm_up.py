@@ -67,7 +67,7 @@ def _ask(learner: Learner, learns: bool, rows: bool) -> None:
         _learn(learner, Question(lines))
         _learn(learner, Question(Documents(["a red cup"] * 2), labels))
     k = 2 if core.config.reduction.probabilities else None
-    asked: list[Any] = [given] if rows else [given, unlabelled, Documents(["a red cup"] * 2)]
+    asked: list[Any] = [given] if rows else [given, unlabelled, Documents(["a red cup"] * 2), ["| not_learned"]]
     for one in asked:
         for count in {None, k}:
             examples.answers(learner, [Question(one, k=count), Question(one[:1], k=count)])

@@ -29,7 +29,6 @@ from ..api import model_contents
 from ..api.learner import Learner
 from ..array_types import Int64s
 from ..errors import ModelError, UsageError, XclassError
-from ..kernels import jit
 from ..model import model_file
 from ..reductions.core import probabilities
 from ..system import leftovers, output_file
@@ -268,7 +267,7 @@ class Service:
 
         try:
             answerer = Answerer(learner, self.answerer.learns, self._listing)
-            await asyncio.to_thread(load_kernels, answerer, self._console)
+            await asyncio.to_thread(load_request_kernels, answerer)
         except BaseException:
             learner.close()
             raise
@@ -304,7 +303,7 @@ class Service:
 
     def _work(self) -> None:
         try:
-            load_kernels(self.answerer, self._console)
+            load_request_kernels(self.answerer)
             self.is_loaded = True
             while not self._ended or self._saving.is_set() or self._waiting or not self._arrivals.empty():
                 self._collect(self._arrivals.get())
@@ -489,15 +488,6 @@ class Service:
             lambda path, links="follow": model_contents.save(path, contents, links=links), self._path
         )
         self._console.info(f"model of {self.learner.examples} examples saved to {self._path}")
-
-
-def load_kernels(answerer: Answerer, console: OperatorConsole) -> None:
-    """Load the kernels of all kinds of requests, or compile those that are not stored, before the first one comes."""
-    component = f"serve-{answerer.learner.core.config.reduction.name}"
-    if jit.is_first_run(component):
-        console.info("kernels are compiled, up to a minute or two on a new machine; this model is served after that")
-    load_request_kernels(answerer)
-    jit.note_compiled(component)
 
 
 def _settle(future: asyncio.Future[Any], result: object, last: bool = True) -> None:

@@ -144,7 +144,6 @@ class Search:
             config, use = space.config(setting), space.use(setting)
             name = config.reduction.name
             if jit.is_first_run(name):
-                self._console.info(f"compiling the kernels of --{name} for this machine (in the first run only)")
                 with LearnerCore(config, use) as learner:
                     warm_up.prepare(config, use, learner.reduction, False)
             evaluator.warm_up(setting, stream.n)

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from ...api import progress_table
 from ...api.configuration import Config
 from ...api.progress import Progress
+from ...kernels import compiling
 from ...reductions.core.base import Learner
 from ...system import terminal
 
@@ -23,11 +24,12 @@ STEPS = "{percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} {unit}, {elapsed}, {re
 
 class Console:
     """Write lines for the user, on a terminal with a progress bar below them; if `quiet`, only what cannot be turned
-    off.
+    off. The same holds for the lines about the compiling of kernels.
     """
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
+        compiling.tell(None if quiet else self.line)
         self._bar: Any = None
 
     def line(self, text: str) -> None:
