@@ -4,7 +4,7 @@
         ...
         compiling.add_one()  # a kernel was compiled
 
-Kernels are compiled whenever one is called for the first time, and nobody knows beforehand which is the last. So a
+Kernels are compiled whenever one is called for the first time, and which one is the last is not known beforehand. So a
 thread shows how many there are, and ends when none has been compiled for a second, or when the process ends.
 """
 
