@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from ...array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s
 from ...binary import finite, gd
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
-from ...kernels import hash_table, rng, top_k
+from ...kernels import rng, top_k
 from ...kernels.constants import GOLDEN, ZERO
 from ...kernels.direct import DirectCall
 from ...kernels.jit import bare, jit
@@ -37,10 +37,11 @@ from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, option
 from ...options.relations import conflict, refused
 from ...system import processors
-from ..core import label_arrays, probabilities
+from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask
+from ..core.seen_labels import Seen
 from ..core.spec import LearnerSpec, Wanted
 from ..oaa import class_rows
 from ..oaa.crowding import Crowding
@@ -87,17 +88,6 @@ def sizes(spec: LearnerSpec) -> tuple[int, int]:
     return repetitions, buckets
 
 
-class Seen(NamedTuple):
-    """Hold the classes seen so far, in the order in which they were first learned."""
-
-    size: Int64s  # int64[1], their number
-    label: Int64s  # int64[capacity], label of each class
-    bucket: Int32s  # int32[R, capacity], its bucket in each repetition
-    key: Int64s  # int64[2 * capacity], labels in a hash table, 0 in an empty cell
-    number: Int32s  # int32[2 * capacity], place of the label in `label`
-    secret: np.uint64  # of the hash table
-
-
 # -- kernels
 
 
@@ -112,34 +102,25 @@ def draw_functions(seed: np.uint64, function: UInt64s) -> None:
 
 @bare
 def number_classes(
-    seen: Seen, function: UInt64s, buckets: int, begin: int, label: Int64s, learns: Bools, known: Int64s, own: Int64s
-) -> int:
+    seen: Seen, bucket: Int32s, function: UInt64s, buckets: int, begin: int, label: Int64s, learns: Bools,
+    known: Int64s, own: Int64s,
+) -> int:  # fmt: skip
     """Number the classes of the examples from `begin` on, and add those that are learned for the first time.
 
-    `known` (int64[n]) gets the number of classes seen before each example, and `own` (int64[n]) the place of its class
-    in `seen`, -1 if it was not seen. Return n, or the first example whose class finds no room.
+    `bucket`, int32[R, capacity], is the bucket of each class in each repetition. `known` (int64[n]) gets the number of
+    classes seen before each example, and `own` (int64[n]) the number of its class, -1 if it was not seen. Return n, or
+    the first example whose class finds no room.
     """
     n: int = label.shape[0]
     for i in range(begin, n):
         known[i] = seen.size[0]
-        own[i] = -1
-        if not 0 < label[i] <= HIGHEST_LABEL:
-            continue
-        cell = hash_table.probe(seen.key, label[i], 0, seen.secret)
-        if seen.key[cell] == label[i]:
-            own[i] = seen.number[cell]
-        elif learns[i]:
-            at = seen.size[0]
-            if at == seen.label.shape[0]:
-                return i
-            own[i] = at
-            seen.size[0] = at + 1
-            seen.label[at] = label[i]
-            seen.key[cell] = label[i]
-            seen.number[cell] = at
+        own[i] = seen_labels.number_of(seen, label[i], learns[i])
+        if own[i] == seen_labels.NO_ROOM:
+            return i
+        if seen.size[0] > known[i]:
             for r in range(function.shape[0]):
                 hashed = (function[r, 0] * np.uint64(label[i]) + function[r, 1]) % PRIME
-                seen.bucket[r, at] = hashed % np.uint64(buckets)
+                bucket[r, own[i]] = hashed % np.uint64(buckets)
     return n
 
 
@@ -159,7 +140,7 @@ def rank_classes(
 
     Parameters
     ----------
-    bucket : int32[R, capacity], as in `Seen`
+    bucket : int32[R, capacity], as in `number_classes`
     p : float32[n * R, B], probabilities of the buckets of each example and repetition
     known, own : int64[n], as in `number_classes`
     top, top_p : int64[n, k] and float64[n, k], the places of the best classes in `Seen`, -1 beyond the last, and their
@@ -218,7 +199,7 @@ class Mach(Learner):
         self.tables = [self.table]
         self.function = np.empty((self.repetitions, 2), np.uint64)  # uint64[R, 2], a and b of the hash functions
         draw_functions(np.uint64(spec.seed), self.function)
-        self.seen = self._seen(np.empty(0, np.int64), FIRST_CLASSES)
+        self._set_seen(np.empty(0, np.int64), FIRST_CLASSES)
         shares = processors.count() if columns >= 2 * LEAST_CLASSES else 1
         # for each thread the first and the end of its repetitions
         self.shares = split_range(self.repetitions, min(shares, self.repetitions))
@@ -226,15 +207,14 @@ class Mach(Learner):
         self.stages = [self._learn_batch]
         self._learn_kernel = DirectCall(class_rows, "learn_batch")
 
-    def _seen(self, label: Int64s, capacity: int) -> Seen:
-        """Return the classes with these labels, with room for `capacity`, a power of two."""
-        seen = Seen(
-            np.zeros(1, np.int64), np.empty(capacity, np.int64), np.empty((self.repetitions, capacity), np.int32),
-            np.zeros(2 * capacity, np.int64), np.empty(2 * capacity, np.int32), hash_table.new_secret(),
-        )  # fmt: skip
+    def _set_seen(self, label: Int64s, capacity: int) -> None:
+        """Take the classes with these labels, with room for `capacity`, a power of two."""
+        self.seen, self.bucket = seen_labels.new(capacity), np.empty((self.repetitions, capacity), np.int32)
         unused = np.empty(len(label), np.int64)
-        number_classes(seen, self.function, self.buckets, 0, label, np.ones(len(label), bool), unused, unused)
-        return seen
+        self._number(0, label, np.ones(len(label), bool), unused, unused)
+
+    def _number(self, begin: int, label: Int64s, learns: Bools, known: Int64s, own: Int64s) -> int:
+        return number_classes(self.seen, self.bucket, self.function, self.buckets, begin, label, learns, known, own)
 
     @property
     def classes_seen(self) -> int:
@@ -252,22 +232,22 @@ class Mach(Learner):
     def _learn_batch(self, task: BatchTask) -> None:
         self.crowding.look(task)
         batch = task.batch
-        n, seen = batch.n, self.seen
+        n = batch.n
         label, learns = label_arrays.whole(batch), task.learned()
         known, own = np.empty(n, np.int64), np.empty(n, np.int64)
         at = 0
-        while (at := number_classes(seen, self.function, self.buckets, at, label, learns, known, own)) < n:
-            seen = self.seen = self._seen(seen.label, 2 * len(seen.label))
+        while (at := self._number(at, label, learns, known, own)) < n:
+            self._set_seen(self.seen.label, 2 * len(self.seen.label))
         p = self._learn_buckets(task, own, learns & (own >= 0))
         k, classes = self.listing_options.top_k or 1, self.classes_seen
         top, top_p, own_p = np.empty((n, k), np.int64), np.empty((n, k)), np.empty(n)
         mean = np.empty((n if self.listing_options.probabilities else 0, classes), np.float32)
 
         def rank(begin: int, end: int) -> None:
-            rank_classes(seen.bucket, p, known, own, begin, end, top, top_p, own_p, mean)
+            rank_classes(self.bucket, p, known, own, begin, end, top, top_p, own_p, mean)
 
         self.share(rank, self.thread_ranges(n), n)
-        self._report(task, known, own, np.where(top < 0, 0, seen.label[top]), top_p, own_p)
+        self._report(task, known, own, np.where(top < 0, 0, self.seen.label[top]), top_p, own_p)
         if self.listing_options.probabilities:
             task.class_lists = self._all_classes(mean, known)
 
@@ -284,7 +264,7 @@ class Mach(Learner):
             for r in range(first, last):
                 # new for each repetition, because `shared` is valid for the columns of one alone
                 scratch = class_rows.new_scratch(most_features, int(self.rows), class_rows.BLOCK, self.buckets)
-                column = np.where(learns, r * self.buckets + self.seen.bucket[r, own], np.int64(-1))
+                column = np.where(learns, r * self.buckets + self.bucket[r, own], np.int64(-1))
                 inputs = class_rows.Inputs(task.batch, column, learns, sampled, task.clock, columns)
                 block = r * self.buckets, (r + 1) * self.buckets
                 self._learn_kernel(table, self.rule, self.rows, *block, False, inputs, output, scratch)
@@ -358,7 +338,7 @@ class Mach(Learner):
                 raise stored_arrays.unfit("label", "a label occurs twice")
             capacity = max(FIRST_CLASSES, 1 << (len(label) - 1).bit_length()) if len(label) else FIRST_CLASSES
             stored_arrays.check_memory("label", capacity * (32 + 4 * self.repetitions))
-            self.seen = self._seen(label, capacity)
+            self._set_seen(label, capacity)
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:

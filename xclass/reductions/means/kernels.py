@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import AnyArray, Bools, Float32s, Float64s, Int, Int32s, Int64s
-from ...data.batch import HIGHEST_LABEL
-from ...kernels import fast_math, hash_table, rng
+from ...kernels import fast_math, rng
 from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import bare, jit
+from ..core import seen_labels
+from ..core.seen_labels import Seen
 
 LANES = 128  # classes of a block
 REPLAYS = 8  # R
@@ -67,16 +68,6 @@ class Settings(NamedTuple):
     means_sharpness: np.float32  # factor of the scores of the means alone, frequencies included
 
 
-class Seen(NamedTuple):
-    """Number the labels in the order in which they were first learned."""
-
-    size: Int64s  # int64[1], how many there are
-    label: Int64s  # int64[capacity], the label with each number
-    key: Int64s  # int64[2 * capacity], labels in a hash table, 0 in an empty cell
-    number: Int32s  # int32[2 * capacity], number of the label in `key`
-    secret: np.uint64  # of the hash table
-
-
 @bare
 def number_labels(seen: Seen, label: Int64s, learns: Bools, own: Int32s) -> int:
     """Number the labels of examples, and add those that are learned for the first time.
@@ -85,21 +76,9 @@ def number_labels(seen: Seen, label: Int64s, learns: Bools, own: Int32s) -> int:
     """
     n: int = label.shape[0]
     for i in range(n):
-        own[i] = -1
-        if not 0 < label[i] <= HIGHEST_LABEL:
-            continue
-        cell = hash_table.probe(seen.key, label[i], 0, seen.secret)
-        if seen.key[cell] == label[i]:
-            own[i] = seen.number[cell]
-        elif learns[i]:
-            at = seen.size[0]
-            if at == seen.label.shape[0]:
-                return i
-            own[i] = at
-            seen.size[0] = at + 1
-            seen.label[at] = label[i]
-            seen.key[cell] = label[i]
-            seen.number[cell] = at
+        own[i] = seen_labels.number_of(seen, label[i], learns[i])
+        if own[i] == seen_labels.NO_ROOM:
+            return i
     return n
 
 

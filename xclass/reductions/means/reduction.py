@@ -35,19 +35,19 @@ from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ...binary import finite, gd
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import UsageError
-from ...kernels import hash_table
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, option
 from ...options.relations import no_effect, refused, warned
-from ..core import label_arrays, probabilities
+from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import Learner, Reduction, taken
 from ..core.calibration import Report
 from ..core.contract import BatchTask
+from ..core.seen_labels import Seen
 from ..core.spec import LearnerSpec, Wanted
 from . import class_means, kernels
 from .class_means import FEW_CLASSES, ClassMeans
-from .kernels import LANES, Seen
+from .kernels import LANES
 
 MOST_COLUMNS = 1 << 12
 OF_FEATURES = (
@@ -304,11 +304,7 @@ class Means(Learner):
 
 def _seen(label: Int64s, capacity: int) -> Seen:
     """Return the numbers of labels, with room for `capacity` or more, a power of two."""
-    capacity = 1 << (capacity - 1).bit_length()
-    seen = Seen(
-        np.zeros(1, np.int64), np.zeros(capacity, np.int64), np.zeros(2 * capacity, np.int64),
-        np.empty(2 * capacity, np.int32), hash_table.new_secret(),
-    )  # fmt: skip
+    seen = seen_labels.new(1 << (capacity - 1).bit_length())
     kernels.number_labels(seen, label, np.ones(len(label), bool), np.empty(len(label), np.int32))
     return seen
 
