@@ -188,8 +188,7 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
     see `new_words`, stays so if few of its lanes have words.
     """
     most = int(words.state[DOUBLINGS])
-    times = stored_arrays.take(f"{name}.doublings", stored, np.int64, (1,))
-    stored_arrays.check_range(f"{name}.doublings", times, 0, most)
+    times = stored_arrays.take(f"{name}.doublings", stored, np.int64, (1,), 0, most)
     words = words._replace(shift=words.shift - np.uint64(times[0]))
     lanes = size(words)
     packed = len(words.lines.bitmap) > 0

@@ -174,8 +174,7 @@ def _columns(table: str, arrays: Mapping[str, Stored], parts: Mapping[str, Store
     kind = np.asarray(parts["code"]).dtype if "code" in parts else np.dtype(np.int8)
     bits = BITS.get(kind, 8)
     code = stored_arrays.take(f"{table}.code", arrays, CODES[bits], (-(-n // 2) if bits == NIBBLE else n,))
-    scale = stored_arrays.take(f"{table}.scale", arrays, np.float32, (-(-n // BLOCK),))
-    stored_arrays.check_range(f"{table}.scale", scale, 0, LARGEST)
+    scale = stored_arrays.take(f"{table}.scale", arrays, np.float32, (-(-n // BLOCK),), 0, LARGEST)
     tag = None
     if "tag" in parts:
         tag = stored_arrays.take(f"{table}.tag", arrays, np.uint8, (-(-n * TAG_BITS // 8),))

@@ -226,12 +226,18 @@ def check_permutation(name: str, array: AnyArray) -> None:
         raise unfit(name, f"it lacks {int(np.argmin(present))}; every number from 0 to {len(array) - 1} is needed once")
 
 
-def take(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...] | None) -> AnyArray:
-    """Return a stored array after checking its dtype and shape.
+def take(
+    name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...] | None,
+    low: float | None = None, high: float = math.inf,
+) -> AnyArray:  # fmt: skip
+    """Return a stored array after checking its dtype and shape, and with `low` that its numbers are in low..high.
 
     None for a size allows any size, None for the shape any length in one dimension.
     """
-    return np.asarray(expected(name, arrays, dtype, (None,) if shape is None else shape))
+    array = np.asarray(expected(name, arrays, dtype, (None,) if shape is None else shape))
+    if low is not None:
+        check_range(name, array, low, high)
+    return array
 
 
 def expected(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...]) -> Stored:

@@ -332,8 +332,7 @@ class Mach(Learner):
         """Restore a model; buckets and hash functions follow from the labels and the seed."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.table, arrays, rule=self.rule)
-            label = stored_arrays.take("label", arrays, np.int64, None)
-            stored_arrays.check_range("label", label, 1, HIGHEST_LABEL)
+            label = stored_arrays.take("label", arrays, np.int64, None, 1, HIGHEST_LABEL)
             if len(np.unique(label)) < len(label):
                 raise stored_arrays.unfit("label", "a label occurs twice")
             capacity = max(FIRST_CLASSES, 1 << (len(label) - 1).bit_length()) if len(label) else FIRST_CLASSES

@@ -351,8 +351,7 @@ class ClassMeans:
         d, size = self.d, self.size
         self.scatter = stored_arrays.take("scatter", arrays, np.float64, (d, d)).copy()
         stored_arrays.check_range("scatter", self.scatter, -stored_arrays.MAX_SUM, stored_arrays.MAX_SUM)
-        squares = stored_arrays.take("squares", arrays, np.float32, (size,))
-        stored_arrays.check_range("squares", squares, 0, float(kernels.LARGEST_SQUARES))
+        squares = stored_arrays.take("squares", arrays, np.float32, (size,), 0, float(kernels.LARGEST_SQUARES))
         self.classes.squares[:size] = squares
         for place, kept, most in (("ring", self.ring, RING), ("pending", self.pending, MOST_ROWS - 1)):
             known = size if place == "ring" else labels
@@ -392,8 +391,7 @@ def compared_classes(d: int) -> int:
 
 def _numbers(name: str, arrays: Mapping[str, Stored], dtype: Any, shape: tuple[int | None, ...]) -> AnyArray:
     """Return a copy of a stored array of finite numbers."""
-    array = stored_arrays.take(name, arrays, dtype, shape)
-    stored_arrays.check_range(name, array, -MOST_NUMBER, MOST_NUMBER)
+    array = stored_arrays.take(name, arrays, dtype, shape, -MOST_NUMBER, MOST_NUMBER)
     return np.array(array)
 
 

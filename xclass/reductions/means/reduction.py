@@ -289,8 +289,7 @@ class Means(Learner):
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore a model; `ClassMeans.restore` says what its checks protect."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            label = stored_arrays.take("label", arrays, np.int64, None)
-            stored_arrays.check_range("label", label, 1, HIGHEST_LABEL)
+            label = stored_arrays.take("label", arrays, np.int64, None, 1, HIGHEST_LABEL)
             if len(np.unique(label)) < len(label):
                 raise stored_arrays.unfit("label", "a label occurs twice")
             self.set_labels(label)

@@ -166,15 +166,13 @@ class FeatureIndex:
         The numbers of classes are used as indices, so they are checked to be below the number of classes. Labels must
         differ, because each has one cell of the hash table.
         """
-        label = stored_arrays.take("index_classes.label", arrays, np.int64, None)
-        stored_arrays.check_range("index_classes.label", label, 1, HIGHEST_LABEL)
+        label = stored_arrays.take("index_classes.label", arrays, np.int64, None, 1, HIGHEST_LABEL)
         if len(np.unique(label)) < len(label):
             raise stored_arrays.unfit("index_classes.label", "a label occurs twice")
         self.reserve(len(label))
         index = self.index = self._with_rows(arrays, len(label))
         for name, target in (("weight", index.weight), ("norm2", index.norm2)):
-            stored = stored_arrays.take(f"index_classes.{name}", arrays, np.float64, label.shape)
-            stored_arrays.check_range(f"index_classes.{name}", stored, 0, sys.float_info.max)
+            stored = stored_arrays.take(f"index_classes.{name}", arrays, np.float64, label.shape, 0, sys.float_info.max)
             target[: len(label)] = stored
         if not predict_only or "index_rows.wear" in arrays:
             wear = index.wear if len(index.wear) else np.zeros(1 << self._bits, np.float32)

@@ -63,8 +63,7 @@ def arrays(labels: Labels, highest: int) -> dict[str, Stored]:
 def restored(arrays: Mapping[str, Stored], highest: int) -> Labels:
     """Return the labels of a model file, see `arrays`."""
     labels = with_labels(new_labels(), highest)
-    weight = stored_arrays.take("labels.weight", arrays, np.float64, (highest + 1,))
-    stored_arrays.check_range("labels.weight", weight, 0, stored_arrays.MAX_SUM)
+    weight = stored_arrays.take("labels.weight", arrays, np.float64, (highest + 1,), 0, stored_arrays.MAX_SUM)
     seen = stored_arrays.take("labels.state", arrays, np.int64, labels.state.shape)[SEEN]
     if seen != np.count_nonzero(weight):
         raise stored_arrays.unfit(
@@ -72,8 +71,7 @@ def restored(arrays: Mapping[str, Stored], highest: int) -> Labels:
         )
     labels.weight[: highest + 1] = weight
     for name in LISTS:
-        values = stored_arrays.take(f"labels.{name}", arrays, np.int64, getattr(labels, name).shape)
-        stored_arrays.check_range(f"labels.{name}", values, 0, highest)
+        values = stored_arrays.take(f"labels.{name}", arrays, np.int64, getattr(labels, name).shape, 0, highest)
         getattr(labels, name)[:] = values
     return labels
 

@@ -118,8 +118,7 @@ def restore(rows: Neighbours, arrays: Mapping[str, Stored], labels: int) -> None
     filled = np.arange(SLOTS) < used[:, None]
     shape = (int(np.count_nonzero(filled)),)
     pair = np.zeros((len(row), SLOTS, 2), np.uint32)
-    value = stored_arrays.take("neighbours.value", arrays, np.float32, shape)
-    stored_arrays.check_range("neighbours.value", value, -1.001, 1.001)
+    value = stored_arrays.take("neighbours.value", arrays, np.float32, shape, -1.001, 1.001)
     pair[filled, 0] = stored_arrays.take("neighbours.example", arrays, np.uint32, shape)
     pair[filled, 1] = value.view(np.uint32)
     rows.pair.reshape(-1, SLOTS, 2)[row] = pair
@@ -129,11 +128,9 @@ def restore(rows: Neighbours, arrays: Mapping[str, Stored], labels: int) -> None
     examples, labels_kept = min(int(state[EXAMPLES]) + 1, len(rows.place)), min(int(state[LABELS]), len(rows.label))
     place = stored_arrays.take("neighbours.place", arrays, np.int64, (examples,))
     rows.place[: len(place)] = stored_arrays.counts("neighbours.place", place)
-    size = stored_arrays.take("neighbours.size", arrays, np.uint32, place.shape)
-    stored_arrays.check_range("neighbours.size", size, 0, len(rows.label))
+    size = stored_arrays.take("neighbours.size", arrays, np.uint32, place.shape, 0, len(rows.label))
     rows.size[: len(size)] = size
-    label = stored_arrays.take("neighbours.label", arrays, np.uint32, (labels_kept,))
-    stored_arrays.check_range("neighbours.label", label, 1, labels)
+    label = stored_arrays.take("neighbours.label", arrays, np.uint32, (labels_kept,), 1, labels)
     rows.label[: len(label)] = label
 
 

@@ -150,8 +150,7 @@ def restored(scorers: Scorers, stored: Mapping[str, Stored], labels: int, predic
     scorers = with_labels(scorers, labels)
     for name in _stored(predict_only and "ranking.bias_g" not in stored):
         target = getattr(scorers, name)
-        values = stored_arrays.take(f"ranking.{name}", stored, target.dtype, (labels + 1,))
-        stored_arrays.check_range(f"ranking.{name}", values, *BY_LABEL[name])
+        values = stored_arrays.take(f"ranking.{name}", stored, target.dtype, (labels + 1,), *BY_LABEL[name])
         target[: labels + 1] = values
     return scorers._replace(words=tagged_words.restored("scorers", scorers.words, stored))
 

@@ -214,15 +214,13 @@ class SparseExperts(Learner):
             _check_weights("gate", e.gate)
             stored_arrays.fill("size", arrays, e.size)
             stored_arrays.check_range("size", e.size, 1, self.classes)
-            label = stored_arrays.take("label", arrays, np.int32, (int(e.size.sum()),))
-            stored_arrays.check_range("label", label, 0, self.classes - 1)
+            label = stored_arrays.take("label", arrays, np.int32, (int(e.size.sum()),), 0, self.classes - 1)
             begin = np.cumsum(e.size) - e.size
             for j, (first, size) in enumerate(zip(begin.tolist(), e.size.tolist(), strict=True)):
                 e.label[j, :size] = label[first : first + size]
                 if (np.diff(e.label[j, :size]) <= 0).any():
                     raise stored_arrays.unfit("label", f"the classes of expert {j + 1} do not ascend")
-            seen = stored_arrays.take("seen", arrays, np.uint8, (self.classes,))
-            stored_arrays.check_range("seen", seen, 0, 1)
+            seen = stored_arrays.take("seen", arrays, np.uint8, (self.classes,), 0, 1)
             e.seen[:] = seen
             for name, target, least in (("mean", e.mean, 1e-300), ("passed", e.passed, 0.0)):
                 stored_arrays.fill(name, arrays, target)
