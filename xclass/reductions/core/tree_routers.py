@@ -20,7 +20,6 @@ Names     A router has a number. With `vw` the numbers are 0, 1, ...; otherwise 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -31,8 +30,7 @@ from ...binary import adagrad, finite, gd, in_words, loss
 from ...data.batch import Batch
 from ...kernels import intrinsics
 from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
-from ...kernels.direct import DirectCall
-from ...kernels.jit import bare, jit
+from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.relations import no_effect
@@ -48,7 +46,6 @@ MOST_STEP = np.float32(2.0**102)  # largest addend to G, and largest step before
 LOG2_SLOTS_PER_ROUTER = 10  # log2 of the number of slots per router, for the default size of the weight table
 SLOT_BYTES = 8
 THREE, SEVEN = np.uint64(3), np.uint64(7)
-_find = DirectCall(sys.modules[__name__], "find")
 LOG2_SCALES = 18  # log2 of the size of the table of largest values
 
 
@@ -166,15 +163,6 @@ def score(routers: Routers, scratch: GroupScratch, g: Int, router: Int) -> np.fl
     return (a + b) + (c + d)
 
 
-@jit
-def find(routers: Routers, feature: UInt32s, found: Bools) -> None:
-    """Write, for each feature (uint32[z]), whether it has a weight in the block of the root, without layout `vw`."""
-    for f in range(len(feature)):
-        z = ((np.uint64(feature[f]) * GOLDEN) ^ SPREAD) * GOLDEN  # of block 1
-        line = np.int64((z >> (routers.shift + THREE)) << np.uint64(4))
-        found[f] = np.any(routers.flat[line : line + 16] != ZERO)
-
-
 @bare
 def routing_score(routers: Routers, s: np.float32) -> np.float32:
     """Return the score whose sign routes an example: clipped with layout `vw`, else unchanged."""
@@ -290,8 +278,9 @@ class RoutedLearner(Learner):
     def find(self, feature: UInt32s) -> Bools | None:
         if self.routers.vw_layout:
             return super().find(feature)
-        found = np.empty(len(feature), bool)
-        _find(self.routers, feature, found)
+        z = ((feature.astype(np.uint64) * GOLDEN) ^ SPREAD) * GOLDEN  # of block 1
+        lines = self.routers.flat.reshape(-1, 16)[z >> (self.routers.shift + THREE)]
+        found: Bools = (lines != 0).any(axis=1)
         return found
 
     @property

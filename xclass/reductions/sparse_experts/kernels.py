@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt32s, UInt64s
+from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt64s
 from ...binary import adagrad
 from ...data.batch import Batch
 from ...kernels import fast_math, rng, top_k
 from ...kernels.constants import ONE, TWO, ZERO
-from ...kernels.jit import apart, bare, jit
+from ...kernels.jit import apart, bare
 
 WINDOW = 500.0  # number of examples over which the mean gate values forget
 SPREAD = np.float32(4)  # largest initial weight of the gate
@@ -102,16 +102,6 @@ def draw_gate(gate: Float32s, random: UInt64s) -> None:
     for r in range(gate.shape[0]):
         for e in range(gate.shape[1]):
             gate[r, e] = SPREAD * (TWO * rng.draw(random) - ONE)
-
-
-@jit
-def find(experts: Experts, feature: UInt32s, found: Bools) -> None:
-    """Write whether an expert has a weight for each feature (uint32[z])."""
-    rows = np.uint64(len(experts.gate))
-    width = np.int64(len(experts.w)) // np.int64(rows)
-    for f in range(len(feature)):
-        begin = np.int64(np.uint64(feature[f]) % rows) * width
-        found[f] = np.any(experts.w[begin : begin + width] != ZERO)
 
 
 @bare
