@@ -78,9 +78,7 @@ REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
 WIKI_PAGE = "https://drive.google.com/open?id=0B1ZO0ijiC7SYUk9ybndPbWlCMXM"
 LOMTREE_ABOUT = """\
 Rows of the LOMTree paper are the best of the step sizes .25, .5, .75, 1, 2, 4 and 8 and of up to 20 passes;
-without --probes they have the defaults. "Online gradient descent" is taken to be Vowpal Wabbit's, with adaptive
-steps; the rows "plain steps" have --sgd --power_t 0. LOMTree has Vowpal Wabbit's quantile loss and its K - 1
-routers; the paper names no loss, and has T from K - 1 to 64 K - 1."""
+without --probes they have the defaults. LOMTree has Vowpal Wabbit's quantile loss and K - 1 routers."""
 LOMTREE_ROWS = r"""
 tunable log_multi 'LOMTree paper, table 4' '$lomtree' --passes 20 $vw_lomtree --max_predictors {K-1}
 tunable log_multi 'LOMTree paper, plain steps' 'error=?' --passes 20 $vw_lomtree --max_predictors {K-1} --sgd \
@@ -104,9 +102,7 @@ aloi.bz2 of the LIBSVM collection, split 90 to 10 with a seed. The rows "demo" a
 whose tuned row has squared loss for one-against-all; its crosses with the path are in no algorithm of the
 paper, so that the rows of table 2 have none. {LOMTREE_ABOUT} Rows of the Softmax Tree paper have the settings
 of its appendix C and the figures of tables 7 to 9; they get the data with the mean subtracted and not scaled.
-The passes of MACH are not told. Table 9 has 8 leaves of 43.6 classes for k = 100 at depth 7, which hold 349 of
-the 1,000 classes, so that these two figures cannot be right; table 7 has k = 30 at depth 7 and 8.45 for k =
-all, table 1 a training error of 4.70 where table 9 has 3.78 (0/1 loss).
+The passes of MACH are not told.
 """,
     r"""
 oaa 'Recall Tree paper, table 2, default' 'error=12.2 seconds=571 milliseconds=0.067' \
@@ -279,8 +275,7 @@ Source: the Large Text Compression Benchmark. One article in ten is for testing.
 previous two and three together. Random order is by a buffer of 10^7 examples, as in Vowpal Wabbit's demo. The
 demo has -b 32, for which xclass has -b 31, and -b 30 for one-against-all; its crosses with the path are in no
 algorithm of the paper, so that they are rows of their own. The paper's "accuracy" of 73.3 and 74.6 is taken to
-be the error. With the multiplier 0 it speaks of the empirical recall, but Vowpal Wabbit, by which its 91 % were
-made, then never stops above a leaf: two rows. The paper's time of one-against-all is of 24 cores.
+be the error. The paper's time of one-against-all is of 24 cores.
 """,
     r"""
 oaa 'table 2, default; demo' 'error=78.7 seconds=68760 milliseconds=3.6' -l 1 $words $permuted \
@@ -332,11 +327,8 @@ examples for a random order. At -b 31, 20 weights of one-against-all share a pla
 GB of the Softmax Tree paper, are more than xclass can have. The papers' times of one-against-all are of 24
 cores; the row that is timed for table 3 of the LOMTree paper learns from a sample of the other classes, which
 changes no time of testing. All rows of these papers make one pass; the LOMTree paper takes the best of up to
-20. Its interval of .12 is that of some 158,000 test examples, a tenth of all, and not of the split 2:1 that the
-Recall Tree paper says it shares. The Softmax Tree paper's recall tree is the demo's, as it says; its tables
-have depth 6, the demo 5. Rows of the softmax tree have the settings of its appendix C and the figures of tables
-7 to 9, whose k = 50 has 2,432 leaves at depth 11, where a tree has at most 2,048. The passes of MACH are not
-told.
+20. Rows of the softmax tree have the settings of its appendix C and the figures of tables 7 to 9. The passes of
+MACH are not told.
 """,
     r"""
 oaa 'Recall Tree paper, table 2, default; demo' 'error=91.2 seconds=4680 milliseconds=560' -l 1 \
@@ -473,10 +465,9 @@ PTB = Experiment(
 3 and 10 of the Softmax Tree paper. GLOVE=glove.6B.50d.txt gives the words' vectors, as in that paper.
 
 Source: the Penn Treebank as Mikolov prepared it. Four words in a row, all of letters alone and seen more than
-10 times, make an example: 400,625 training and 34,632 test examples of 5,978 next words. The Softmax Tree paper
-counts 400,097, 34,633 and 5,970; it says that words seen less than 10 times are filtered out, which alone does
-not give its counts. Features are the words, scaled to length 1 but for HSM; with GLOVE, the vectors of that
-file, of https://nlp.stanford.edu/data/glove.6B.zip, not scaled. {HSM_ABOUT}
+10 times, make an example: 400,625 training and 34,632 test examples of 5,978 next words. Features are the
+words, scaled to length 1 but for HSM; with GLOVE, the vectors of that file, of
+https://nlp.stanford.edu/data/glove.6B.zip, not scaled. {HSM_ABOUT}
 """,
     PTB_ROWS,
     (
@@ -559,10 +550,9 @@ and 199,155 test examples. DATA=FOLDER holds them.
 Source: a folder of Joshi and others (2017) that has to be opened in a browser. FOLDER holds its two files as
 wiki_small_train.txt and wiki_small_test.txt, plain or packed, in the format of LIBSVM or of the extreme
 classification repository; of several labels the first counts. Rows have the settings of appendix C of the
-Softmax Tree paper, whose tables differ: beta = 100 has 75.62 in table 9, 75.65 in table 2 and 76.07 in table 1;
-k = 100 has depth 8 in table 7, where k = 150 has 77.07, with which its 57.91 belongs. One-vs-all has 1.4 10^10
-weights, seven of which share a place at -b 31. The paper tuned the passes of the recall tree, which it does not
-tell, nor those of MACH; the size of its tables is not told, either.
+Softmax Tree paper and the figures of table 9. One-vs-all has 1.4 10^10 weights, seven of which share a place at
+-b 31. The paper tuned the passes of the recall tree, which it does not tell, nor those of MACH; the size of its
+tables is not told, either.
 """,
     r"""
 oaa 'table 9' 'error=85.71 train=49.62 milliseconds=10.70 megabytes=53500' $permuted \
@@ -748,7 +738,8 @@ multilabel 'one pass' '$measured'
 STAND_INS = Experiment(
     "Stand-ins for the papers' sets",
     """All methods with their defaults on smaller sets in place of the papers'. DATA=FOLDER has a folder for each set,
-with train.vw, test.vw and labels.txt, plain or .gz; scripts/convert/words.py makes those of books from its words.
+with train.vw, test.vw and labels.txt, plain or .gz; scripts/convert/words.py makes those of books from its
+words.
 """,
     r"""
 [!wordnet,ptb,wiki,books] oaa 'default' '$probable' $options $passes $bits

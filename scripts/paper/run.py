@@ -89,10 +89,16 @@ def command(place: Place, text: str) -> str:
     if place.given.dry_run:
         return ""
     words = [sys.executable, "-m", *shlex.split(f"scripts.{text}")]
-    result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    if result.returncode:
-        raise BenchError(result.stderr.strip())
-    return result.stdout.strip()
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    errors = []
+    with subprocess.Popen(words, cwd=ROOT, text=True, **pipes) as child:
+        for line in child.stderr:  # the progress of a download, for example
+            errors.append(line)
+            print(line, end="", file=sys.stderr, flush=True)
+        written = child.stdout.read()
+    if child.returncode:
+        raise BenchError("".join(errors[-3:]).strip() or f"scripts.{text} failed")
+    return written.strip()
 
 
 def fetch(place: Place, file: str) -> str:
