@@ -373,6 +373,8 @@ def repeated(place: Place, store: ResultStore, folder: Path, row: Row, all_comma
 
 def peer_of(row: Row, words: list[str]) -> tuple[str, list[str]] | None:
     """Return another implementation of what a row does, and its words; None if there is none."""
+    if row.kind == "retrained":  # no other one learns again with the passes that it found
+        return None
     if "--l2" in words or (row.method == "softmax_tree" and papers.value_of(words, "--depth", "") == "0"):
         kind = "multinomial" if row.method == "softmax_tree" else "rest"
         return peers.SKLEARN, [kind, "C=10"]
