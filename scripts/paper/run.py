@@ -10,7 +10,7 @@ DIR/FOLDER and DIR, and leaves out those that are not there.
 Errors have binomial intervals of 95 %, squared losses Hoeffding's. "s" is the time of training without the start of the
 process. "ms an example" is that of predicting the test file by one thread, without start, reading and parsing.
 With --peers, rows run in another implementation, too, where one has the method: Vowpal Wabbit, scikit-learn for
-one-vs-rest and softmax with an L2 penalty, napkinXC for the Huffman tree; "p" is that of the N - 1 chi-squared test
+one-vs-rest and softmax with an L2 penalty, napkinXC for HSM, on a random tree; "p" is that of the N - 1 chi-squared test
 that both have the same error. Both then get the examples in the order of the file, without --shuffle.
 """
 
@@ -380,7 +380,7 @@ def peer_of(row: Row, words: list[str]) -> tuple[str, list[str]] | None:
         return peers.SKLEARN, [kind, "C=10"]
     if row.method == "hsm" and "--hsm_paper" in words and "--beam" not in words:
         passes = papers.value_of(words, "--passes", "1")
-        return peers.NAPKIN, ["HSM", "tree_type=huffman", "optimizer=adagrad", "eta=1.0", f"epochs={passes}"]
+        return peers.NAPKIN, ["HSM", "tree_type=completeKaryRandom", "optimizer=adagrad", "eta=1.0", f"epochs={passes}"]
     text = " ".join(words)
     of_vw = {"recall_tree": VW_TREE in text or "--recall_stop never" in text, "log_multi": VW_LOMTREE in text}
     if not of_vw.get(row.method, row.method in ("oaa", "filter_tree")) or "--probabilities" in words:
