@@ -10,8 +10,8 @@ DIR/FOLDER and DIR, and leaves out those that are not there.
 Errors have binomial intervals of 95 %, squared losses Hoeffding's. "s" is the time of training without the start of the
 process. "ms an example" is that of predicting the test file by one thread, without start, reading and parsing.
 With --peers, rows run in another implementation, too, where one has the method: Vowpal Wabbit, scikit-learn for
-one-vs-rest and softmax with an L2 penalty, napkinXC for HSM, on a random tree; "p" is that of the N - 1 chi-squared test
-that both have the same error. Both then get the examples in the order of the file, without --shuffle.
+one-vs-rest and softmax with an L2 penalty, napkinXC for HSM, on a random tree; "p" is that of the N - 1 chi-squared
+test that both have the same error. Both then get the examples in the order of the file, without --shuffle.
 """
 
 from __future__ import annotations
