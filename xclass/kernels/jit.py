@@ -44,7 +44,7 @@ import numpy as np
 from ..array_types import Float64s
 from ..errors import XclassError, XclassWarning
 from ..system import address_space, exclusive, trust
-from . import compiling, kernel_cache
+from . import compiling, fewer_steps, kernel_cache
 
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
 
@@ -77,7 +77,7 @@ KIND_FLAGS: dict[str, dict[str, bool]] = {
     # surrounds the call: it is faster, and is compiled in a fraction of the time
     "apart": {"forceinline": False},
 }
-VERSIONS = 3  # to be raised if versions of kernels are kept in another way; part of their fingerprint
+VERSIONS = 4  # to be raised if versions of kernels are kept in another way; part of their fingerprint
 COMMON_FLAGS = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
 NEWEST = "0.68.1"  # version of numba with which this was tried
 SETTINGS = ".numba_config.yaml"  # file of settings that numba reads
@@ -339,7 +339,8 @@ class _Versions:
     def compile(self, *args: Any) -> Any:
         """Compile a version, after creating the dispatchers of all kernels that it may call."""
         collects = gc.isenabled()
-        with compiling.under_way():
+        outermost = "" if self._dispatcher._cache.internal else self._dispatcher.py_func.__qualname__
+        with compiling.under_way(), fewer_steps.within(outermost):
             _create_dispatchers()
             try:
                 gc.disable()  # the collector would take a tenth of the time
@@ -398,6 +399,7 @@ def _create_dispatchers() -> None:
 
                 with _without_scipy():
                     cpu_target.target_context.refresh()
+                fewer_steps.install(cpu_target.target_context.codegen())
             intrinsics.install()
             _can_compile = True
         while installers:

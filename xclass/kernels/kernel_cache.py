@@ -142,10 +142,12 @@ def cache_class() -> type:
         def __init__(self, owner: Any, name: str, machine_code: bytes, intermediate: bytes, symbols: list[str]) -> None:
             super().__init__(owner, name)
             self._intermediate = intermediate
-            self.enable_object_caching()
-            self._set_compiled_object(machine_code)
-            self._finalize_final_module()
-            owner._engine._defined_symbols.update(symbols)
+            if machine_code:
+                self.enable_object_caching()
+                self._set_compiled_object(machine_code)
+                self._finalize_final_module()
+                owner._engine._defined_symbols.update(symbols)
+            self._finalized = True
 
         def _get_module_for_linking(self) -> Any:
             if self._shared_module is None:
