@@ -103,7 +103,7 @@ def measure(
             row = min(int(min(forecast, 1.0) * calibration.BINS), calibration.BINS - 1)
             bins[0, row] += weight
             bins[1, row] += weight * forecast
-            if is_in(label, first, last, ranked.labels[j]):
+            if place_of(label, first, last, ranked.labels[j]) >= 0:
                 bins[2, row] += weight
         for j in range(first, last):
             y = label[j] - lowest
@@ -114,14 +114,16 @@ def measure(
         for j in range(chosen.start[i], chosen.start[i + 1]):
             y = chosen.labels[j] - lowest
             of_label[y, CHOSEN] += weight
-            if is_in(label, first, last, chosen.labels[j]):
+            if place_of(label, first, last, chosen.labels[j]) >= 0:
                 of_label[y, RIGHT] += weight
         if last == first:
             loss[i] = importance if chosen.start[i] < chosen.start[i + 1] else 0.0
             _count_learned(batch, label, learned, i, lowest, count, 1)
             continue
         total[0] += weight
-        is_right = ranked.start[i] < ranked.start[i + 1] and is_in(label, first, last, ranked.labels[ranked.start[i]])
+        is_right = (
+            ranked.start[i] < ranked.start[i + 1] and place_of(label, first, last, ranked.labels[ranked.start[i]]) >= 0
+        )
         loss[i] = 0.0 if is_right else importance
         size = _largest(label, first, last, lowest, count, constants, best)
         hits, psp, best_psp = 0, 0.0, 0.0
@@ -135,7 +137,7 @@ def measure(
                 best_psp += best[j]
                 best_psdcg += best[j] * gain
             at = ranked.start[i] + j
-            if at < ranked.start[i + 1] and is_in(label, first, last, ranked.labels[at]):
+            if at < ranked.start[i + 1] and place_of(label, first, last, ranked.labels[at]) >= 0:
                 y = ranked.labels[at] - lowest
                 q = inverse_propensity(count, y, constants)
                 hits += 1
@@ -191,8 +193,8 @@ def _count_learned(batch: Batch, label: Int64s, learned: Bools, i: Int, lowest: 
 
 
 @jit
-def is_in(label: Int64s, first: Int, last: Int, wanted: Int) -> bool:
-    """Return whether a label is one of `label[first:last]`, which ascend."""
+def place_of(label: Int64s, first: Int, last: Int, wanted: Int) -> Int:
+    """Return where a label is among `label[first:last]`, which ascend, -1 if it is none of them."""
     low, high = first, last
     while low < high:
         middle = (low + high) // 2
@@ -200,7 +202,7 @@ def is_in(label: Int64s, first: Int, last: Int, wanted: Int) -> bool:
             low = middle + 1
         else:
             high = middle
-    return bool(low < last and label[low] == wanted)
+    return low if low < last and label[low] == wanted else np.int64(-1)
 
 
 @jit

@@ -79,7 +79,7 @@ def count(
         for j in range(start[i], start[i + 1]):
             if p[j] > LEAST:
                 at = BINS - 1 if p[j] >= 1 else int(np.ceil(p[j] * BINS)) - 1
-                counts[TRUE if label_report.is_in(label, first, last, listed[j]) else OTHER, at] += weight
+                counts[TRUE if label_report.place_of(label, first, last, listed[j]) >= 0 else OTHER, at] += weight
         counts[TRUE, BINS] += weight * (last - first)
         counts[OTHER, BINS] += 1
         number = int(counts[OTHER, BINS])

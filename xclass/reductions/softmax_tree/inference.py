@@ -23,6 +23,7 @@ from ...array_types import Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s, 
 from ...kernels import fast_math, hash_table, top_k
 from ...kernels.jit import jit
 from ...model import stored_arrays
+from ..core import label_report
 
 NODE_SHIFT = np.uint64(32)
 EMPTY_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)  # an empty cell
@@ -118,19 +119,6 @@ def fill(key, at, node, feature, secret):
         cell = _cell(key, wanted, secret)
         key[cell] = wanted
         at[cell] = i
-
-
-@jit
-def _class_index(label, begin, end, wanted):
-    """Return the index of `wanted` in the ascending label[begin:end] (int64), or -1 if it is absent."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) // 2
-        if label[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and label[low] == wanted else np.int64(-1)
 
 
 @jit
@@ -244,7 +232,7 @@ def walk(prepared, start, feature, value, label, node, begin, end, scratch, outp
         output.leaf[r] = leaf
         output.size[r] = last - first
         output.predicted[r] = tree.label[first + best] if best >= 0 else 0
-        own_place = _class_index(tree.label, first, last, label[r])
+        own_place = label_report.place_of(tree.label, first, last, label[r])
         if own_place < 0:
             output.log_p[r] = np.nan
         else:
