@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from command import learn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -133,18 +132,3 @@ def test_blocks_and_the_cache_have_the_rows_of_a_file(tmp_path, first):
             blocks.append(batch.dense.copy() if batch.columns else np.zeros((batch.n, 5), F))
         assert np.array_equal(np.concatenate(blocks), rows)
     assert source.complete_cache is not None
-
-
-def test_rows_of_numbers_without_dense_are_noted_where_rows_are_learned_better(tmp_path):
-    rows = [" ".join(f"{j}:{(i * j) % 7 + 0.25}" for j in range(1, 40)) for i in range(30)]
-    (tmp_path / "rows.vw").write_text("".join(f"{i % 3 + 1} |f {row}\n" for i, row in enumerate(rows)))
-    (tmp_path / "words.vw").write_text("".join(f"{i % 3 + 1} |f w{i} x{i % 7} y\n" for i in range(90)))
-    message = "with --dense f and --multiclass or --means"
-    for name, words, noted in (
-        ("rows.vw", "--multiclass", True),
-        ("rows.vw", "--multiclass --dense f", False),
-        ("rows.vw", "--oaa 3", False),
-        ("words.vw", "--multiclass", False),
-    ):
-        said = learn(name, *words.split(), "-b", 12, cwd=tmp_path).err
-        assert (message in said) == noted, (name, words)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,8 +11,6 @@ from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import ClassLists
 
 LARGEST_HASH = 2**32 - 1
-FEWEST_ROWS, FEWEST_COLUMNS = 5, 16  # examples, and features of each, that may be rows of numbers
-LEAST_FILLED, LEAST_REAL = 0.25, 0.75  # share of the columns that a row has, and of values that are no whole numbers
 
 
 def have_constant(batch: Batch) -> np.ndarray:
@@ -93,17 +90,3 @@ def _single_classes(lists: ClassLists) -> tuple[np.ndarray, np.ndarray]:
     if lists.has_rest:
         single[lists.start[1:] - 1] = False
     return row[single], single
-
-
-def namespace_of_rows(batch: Batch, constant: bool) -> str | None:
-    """Return the namespace of lines of VW text that seem to be rows of numbers, None if they are none."""
-    n, own = batch.n, batch.index[batch.index != CONSTANT] if constant else batch.index
-    if n < FEWEST_ROWS or len(own) < n * FEWEST_COLUMNS:
-        return None
-    columns = len(np.unique(own))
-    real = np.count_nonzero(batch.value != np.round(batch.value))
-    if len(own) < LEAST_FILLED * n * columns or real < LEAST_REAL * len(own):
-        return None
-    line = batch.text[: 1 << 10].tobytes().partition(b"\n")[0]
-    spaces = re.findall(rb"\|([A-Za-z]\w*) +[0-9]+:", line)
-    return spaces[0].decode() if len(spaces) == 1 == line.count(b"|") else None

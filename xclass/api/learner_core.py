@@ -254,8 +254,6 @@ class LearnerCore:
             self.check_learns()
         if batch.columns or self.schema.width:
             batch = self._with_block(batch, learn)
-        elif learn and not self._rows_noted and not self.spec.vw_exact:
-            self._look_for_rows(batch)
         if learn and self._label_check is not None and not self.reduction.repeats:
             format = None if self._source is None else self._source.format
             self._label_check.doubted |= format is not None and format.doubted
@@ -266,19 +264,6 @@ class LearnerCore:
         tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock, file)
         lists_names = self.config.reduction.labels == "multilabel" and self.names.class_list is not None
         return map(self._with_names, tasks) if lists_names and not self.spec.vw_exact else tasks
-
-    def _look_for_rows(self, batch: Batch) -> None:
-        """Add a note if the first examples of VW text seem to be rows of numbers, which --dense takes as they are."""
-        self._rows_noted = True
-        format = None if self._source is None else self._source.format
-        if format is None or format.name != "vw" or self.config.reduction.dense(self.spec) == base.HASHED:
-            return
-        space = arrays.namespace_of_rows(batch, self.spec.constant)
-        if space is not None:
-            self.notes.append(
-                f"the first examples have the same real-valued features, as rows of numbers have; with --dense {space} "
-                "and --multiclass or --means they are learned as rows, usually with fewer errors"
-            )
 
     def _note_shift(self, source: Source) -> None:
         """Add a note if the columns of a file seem to be counted from another number than those learned from."""
