@@ -23,6 +23,7 @@ from typing import NoReturn, TextIO
 
 from .. import __version__
 from ..errors import NO_SUCH_FILE, DataError, UsageError, XclassError, XclassWarning
+from ..kernels import jit
 from ..options import resolve as options_resolve
 from ..system import output_file, terminal
 from . import arguments, help_text, serve, subcommands, vw_flags
@@ -112,6 +113,7 @@ def main() -> None:
         if getattr(sys, name) is None:  # closed by the process that started this one
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the end of the process)
     warnings.showwarning = _show_warning
+    jit.in_command = True
     _end_process(status(sys.argv[1:]))
 
 

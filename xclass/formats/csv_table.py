@@ -115,7 +115,7 @@ class CsvTable(OtherFormat):
         if not self.schema and not ended and len(text) < TYPED_BYTES:
             return None
         if len(text) > COMPILED_BYTES:  # in a command that looks at labels, nothing is compiled yet
-            jit.activate(hide_scipy=False)
+            jit.activate(hide_scipy=jit.in_command)
         self.file = file
         mark = len(MARK) if text.startswith(MARK) else 0
         first = text[mark:].partition(b"\n")[0]

@@ -53,6 +53,7 @@ installers: list[Callable[[], None]] = []  # called before a kernel is compiled;
 _without_dispatcher: list[_Kernel] = []  # kernels that may have no dispatcher yet
 _dispatcher_lock = threading.RLock()  # stages on different threads may call kernels for the first time at once
 _active = False
+in_command = False  # whether this process is the command `xclass`
 _hide_scipy = True  # whether SciPy is hidden while numba is imported and kernels are loaded
 _can_compile = False  # whether numba's types and functions are registered
 _folder: Path | None = None
