@@ -146,19 +146,22 @@ def test_held_out_examples_count_and_repeated_ones_do_not(tmp_path, reduction):
     ("words", "message"),
     [
         (
-            ("--threshold", "auto", "--vw_exact", "--loss_function", "logistic"),
+            ("--multilabel_oaa", 3, "--threshold", "auto", "--vw_exact", "--loss_function", "logistic"),
             "--threshold auto cannot be used with --vw_exact",
         ),
         (
-            ("--threshold", "auto:1.5"),
+            ("--plt", 3, "--threshold", "auto:1.5"),
             "--threshold: 'auto:1.5' is not a number; give a number from 0 to 1, or auto, or auto:P with a precision P "
             "from 0 to 1, such as auto:0.9",
         ),
-        (("--threshold", "best"), "--threshold: 'best' is not a number; give a number from 0 to 1, or auto"),
+        (
+            ("--plt", 3, "--threshold", "best"),
+            "--threshold: 'best' is not a number; give a number from 0 to 1, or auto",
+        ),
     ],
 )
 def test_other_thresholds_are_refused(words, message):
-    result = xclass("--plt", 3, *words, stdin="1 | a\n")
+    result = xclass(*words, stdin="1 | a\n")
     assert result.status == 2 and message in result.err
 
 
