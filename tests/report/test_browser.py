@@ -25,7 +25,6 @@ OVERLAPPING = """(() => {
     }
   };
   for (const svg of document.querySelectorAll("svg.figure")) cover(boxes(svg.querySelectorAll("text")), "figure");
-  cover(boxes(document.querySelectorAll(".tree-drawing .paper")), "tree");
   for (const row of document.querySelectorAll("tr")) cover(boxes(row.children), "row");
   cover(boxes(document.querySelectorAll(".tiles > div")), "tiles");
   cover(boxes(document.querySelectorAll("main > *, header > *, footer")), "blocks");
@@ -37,10 +36,10 @@ OVERFLOWING = """(() => {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > width) found.push(`page ${document.documentElement.scrollWidth}`);
   for (const e of document.querySelectorAll("body *")) {
-    if (e.closest(".tree svg") || e.closest(".skip") || e.closest("thead")) continue;
+    if (e.closest(".skip") || e.closest("thead")) continue;
     const r = e.getBoundingClientRect();
     if (r.width && (r.right > width + 1 || r.left < -1)) found.push(`${e.tagName} ${e.textContent.slice(0, 40)}`);
-    if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth && !e.closest("svg") && !e.matches(".tree, .bar"))
+    if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth && !e.closest("svg") && !e.matches(".bar"))
       found.push(`in ${e.tagName}.${e.className}: ${e.textContent.slice(0, 40)}`);
   }
   for (const svg of document.querySelectorAll("svg.figure")) {
@@ -67,8 +66,8 @@ CONTRASTS = """(() => {
     return [255, 255, 255];
   };
   const low = [];
-  for (const e of document.querySelectorAll("p, li, th, td, a, code, dt, dd, small, caption, summary, text, button")) {
-    if (!e.textContent.trim() || e.closest(".tree-drawing")) continue;
+  for (const e of document.querySelectorAll("p, li, th, td, a, code, dt, dd, small, caption, summary, text")) {
+    if (!e.textContent.trim()) continue;
     const style = getComputedStyle(e);
     const a = light(rgb(e.tagName === "text" ? style.fill : style.color)), b = light(behind(e));
     const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
@@ -135,25 +134,6 @@ def test_the_colours_follow_the_scheme(report, page):
     assert shots["light"] != shots["dark"] and all(shot.startswith(b"\x89PNG") for shot in shots.values())
 
 
-def test_the_tree_zooms_by_keys_and_by_buttons(report, page):
-    page.open(report, 800, 600)
-    width = "document.querySelector('.tree-drawing').getBoundingClientRect().width"
-    page.value("document.querySelector('.tree').focus()")
-    before = page.value(width)
-    page.press("+", text="+")
-    larger = page.value(width)
-    assert larger == pytest.approx(1.25 * before, rel=0.01)
-    page.press("-", text="-")
-    assert page.value(width) == pytest.approx(before, rel=0.01)
-    page.value("document.querySelector('[data-zoom=in]').focus()")
-    page.press("Enter", text="\r", code="Enter", windowsVirtualKeyCode=13)
-    assert page.value(width) == pytest.approx(larger, rel=0.01)
-    page.value("document.querySelector('.tree').focus()")
-    page.press("0", text="0")
-    assert page.value(f"{width} <= document.querySelector('.tree').clientWidth")
-    assert page.messages() == []
-
-
 def test_a_link_opens_the_box_of_its_class(report, page):
     page.open(report, 800, 600)
     assert page.value("document.querySelectorAll('details.class[open]').length") == 0
@@ -180,11 +160,11 @@ def test_a_screen_reader_finds_names_of_figures_tables_and_headings(report, page
         if not node.get("ignored"):
             named.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
     images = [text for role in ("image", "img", "graphics-document") for text in named.get(role, [])]
-    for title in ("Error by class frequency", "Calibration", "Learning curve", "Weight tables", "Tree"):
+    for title in ("Error by class frequency", "Calibration", "Learning curve"):
         assert any(text.startswith(title) for text in images), title
     assert all(named["table"]) and len(named["table"]) >= 6
     assert len(named["columnheader"]) > 20  # on a phone, too, where rows are shown as lists
-    assert all(text for text in named["button"] + named["heading"] + named["link"])
+    assert all(text for text in named["heading"] + named["link"])
 
 
 def test_it_can_be_printed(report, page):

@@ -21,7 +21,7 @@ import xclass as library
 from xclass.cli import command, report
 from xclass.data import class_names
 from xclass.options.declare import options_of
-from xclass.report import contents, failing, frequencies, occupancy, outcomes, tree
+from xclass.report import contents, failing, frequencies, occupancy, outcomes
 from xclass.report.html import legend
 from xclass.text import reader
 
@@ -29,7 +29,7 @@ pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not 
 
 SECTIONS = [
     "Where the errors come from, and what would help", "Which classes fail, and why", "Error by class frequency",
-    "Most confused pairs", "Calibration", "Most uncertain examples", "Learning curve", "The tree",
+    "Most confused pairs", "Calibration", "Most uncertain examples", "Learning curve",
     "Weight tables", "Options and versions",
 ]  # fmt: skip
 REDUCTIONS = ("oaa", "recall_tree", "log_multi", "ect", "random_tree", "cpt", "softmax_tree")
@@ -42,7 +42,7 @@ def files(tmp_path_factory):
 
 def request(files, **more):
     """A request for a report on the test data."""
-    asked = contents.Request(str(files.model), reader.Options((str(files.test),)), (), None, 10, 5, 5)
+    asked = contents.Request(str(files.model), reader.Options((str(files.test),)), (), None, 10, 5)
     return asked._replace(**more)
 
 
@@ -207,23 +207,6 @@ def test_reasons_sum_to_what_speaks_for_the_answer(collected, learner, files):
         assert one.reasons[0].instead and all(share > 0 for _, share in one.reasons[0].instead)
 
 
-def test_the_tree_has_every_class_once_and_its_errors(collected, learner, tested):
-    shown = collected.tree
-    root = shown.nodes[0]
-    assert (root.classes, root.examples) == (pages.CLASSES, 8 * pages.CLASSES)
-    known = tested.label <= pages.CLASSES
-    assert root.errors == (tested.wrong & known).sum()
-    for node in shown.nodes:
-        if node.children:
-            children = [shown.nodes[child] for child in node.children]
-            assert sum(child.classes for child in children) == node.classes
-            assert sum(child.errors for child in children) == node.errors
-            assert all(child.level == node.level + 1 for child in children)
-    assert max(node.level for node in shown.nodes) == 4 and shown.trees == len(learner.core.reduction.members)
-    short = tree.measure(learner.core, 2, None, None)
-    assert [node.is_cut for node in short.nodes] == [False, True, True]
-
-
 def test_the_curve_is_that_of_the_file(collected, files, learner):
     assert collected.curve is None
     read = contents.collect(learner, request(files, source=reader.Options(), curve=str(files.curve))).curve
@@ -313,7 +296,7 @@ def test_two_reports_are_equal(files, tmp_path):
 def test_without_data_the_report_is_about_the_model(files, tmp_path):
     learn("report", "-i", files.model, "-o", tmp_path / "r.html", "--quiet")
     text = pages.Elements((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert text.headings == SECTIONS[-3:] and text.unclosed == []
+    assert text.headings == SECTIONS[-2:] and text.unclosed == []
 
 
 @pytest.mark.sampled(2)
@@ -395,7 +378,7 @@ def refusal(*args) -> tuple[int, str]:
 
 def test_help():
     result = learn("report", "--help")
-    assert result.out.startswith("Usage: xclass report -i MODEL") and "--tree_levels" in result.out
+    assert result.out.startswith("Usage: xclass report -i MODEL") and "--min_examples" in result.out
 
 
 def test_wrong_words_are_refused(files, tmp_path):

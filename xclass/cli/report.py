@@ -14,9 +14,8 @@ USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE.html"
 INTRO = (
     "Write a report on a model as one HTML page that loads nothing from elsewhere. With labelled data (-d) it shows "
     "which classes fail most, why, and what would help; the error by class frequency; the most confused classes; the "
-    "calibration; and the most uncertain examples. Of lists of labels it shows the measures, the labels "
-    "with the most errors, and the calibration. It also shows the tree, the weight tables, and the "
-    "options. It needs matplotlib (extra plot)."
+    "calibration; and the most uncertain examples. Of lists of labels it shows the measures, the labels with the most "
+    "errors, and the calibration. It also shows the weight tables and the options. It needs matplotlib (extra plot)."
 )
 
 
@@ -57,7 +56,6 @@ class Options(OptionGroup):
         default=5,
         minimum=1,
     )
-    tree_levels: int = option("number of levels of the tree", default=5, minimum=1, maximum=8)
     threads: int | None = threads_option("the page does not depend on N")
     quiet: bool = option("print nothing unless there is an error")
 
@@ -92,9 +90,8 @@ def run(words: Sequence[str]) -> int:
     from ..system import output_file, thread_limit
 
     request = contents.Request(
-        model, source, options.train, options.curve, options.top, options.min_examples, options.tree_levels,
-        options.class_names,
-    )  # fmt: skip
+        model, source, options.train, options.curve, options.top, options.min_examples, options.class_names
+    )
     if path:
         figures.check_installed()
 

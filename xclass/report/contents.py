@@ -18,7 +18,7 @@ from ..run.results import summary
 from ..system import processors, streams
 from ..system.printable import short_repr
 from ..text import reader
-from . import advice, calibration, curve, examples, failing, frequencies, occupancy, outcomes, remedies, tree
+from . import advice, calibration, curve, examples, failing, frequencies, occupancy, outcomes, remedies
 from .advice import Finding
 from .calibration import Calibration
 from .curve import Curve
@@ -28,7 +28,6 @@ from .frequencies import Bin, Frequencies
 from .occupancy import Table
 from .outcomes import NOT_KNOWN, Outcomes
 from .remedies import Remedy
-from .tree import Tree
 
 LINES_OF_CLASS = 3  # wrong lines that are shown for a class
 PAIRS = 15
@@ -45,7 +44,6 @@ class Request(NamedTuple):
     curve: str | None  # learning curve of the training run
     top: int  # number of classes in each list, and of examples of each kind
     least: int  # test examples of a class in the list of the highest errors
-    levels: int  # of the tree
     texts: str | None = None  # file with the texts of classes
 
     @property
@@ -107,7 +105,6 @@ class Contents(NamedTuple):
     errors: Errors | None  # None without test data, and for a model that learns lists of labels
     measures: LabelReport | None  # of test data with lists of labels
     curve: Curve | None
-    tree: Tree | None
     tables: list[Table]
     remedies: list[Remedy]  # what would help over all; none without errors
     options: dict[str, Any]
@@ -170,7 +167,6 @@ def collect(learner: Learner, request: Request) -> Contents:
         errors=found_errors,
         measures=measures,
         curve=read_curve,
-        tree=tree.measure(core, request.levels, known, tested),
         tables=tables,
         remedies=remedies.overall(found_errors.causes, tables, options) if found_errors is not None else [],
         options=options,

@@ -1,4 +1,4 @@
-"""Explain in words what stands in the lists of shares, beside the weight tables and at the nodes of a tree."""
+"""Explain in words what stands in the lists of shares, and in the names of weight tables."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from .. import occupancy
 from ..contents import Contents
 from ..outcomes import LISTED
 from ..wording import clipped
-from . import error_sections, figures, legend, markup, tree_drawing
+from . import error_sections, figures, legend, markup
 from .markup import Html, element
 
 CURVE_ROWS = 12  # rows of the table below the learning curve
@@ -116,7 +116,6 @@ def _sections(contents: Contents) -> Iterator[tuple[str, str, Html]]:
         yield from error_sections.of_lists(contents, contents.measures)
     if contents.curve is not None:
         yield "curve", "Learning curve", _curve(contents)
-    yield "tree", "The tree", _tree(contents)
     if contents.tables:
         yield "tables", "Weight tables", _tables(contents)
     yield "options", "Options and versions", _options(contents)
@@ -139,42 +138,6 @@ def _curve(contents: Contents) -> Html:
     ]  # fmt: skip
     table = markup.table("Learning curve", ["examples", "all so far", "since the row before"], rows, numbers=(0, 1, 2))
     return markup.joined(element("p", markup.with_options(text)), markup.beside(figures.learning_curve(curve), table))
-
-
-def _tree(contents: Contents) -> Html:
-    tree = contents.tree
-    if tree is None:
-        return element("p", f"--{contents.reduction} has no tree.")
-    kind, of_one = contents.kind, contents.errors is not None
-    shown = f"the error of these {kind.several} on the test data (the darker, the larger)" if of_one else "its counts"
-    which = f" of the first of {tree.trees} trees" if tree.trees > 1 else ""
-    text = (
-        f"The first levels{which}. Each node shows its name, by which --print_tree and --explain call it, the number "
-        f"of {kind.several} at its leaves, {shown}, and its most frequent {kind.several}. An arrow marks nodes with "
-        "more below."
-    )
-    buttons = [
-        element("button", sign, type="button", data_zoom=act, aria_label=label)
-        for act, sign, label in (
-            ("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit to the width"),
-            ("full", "100 %", "Original size"),
-        )
-    ]  # fmt: skip
-    return markup.joined(
-        element("p", markup.with_options(text)),
-        Html(
-            f'<div class="buttons" hidden>{"".join(buttons)} <output id="zoom-state" aria-live="polite"></output></div>'
-        ),
-        element(
-            "p", "Keys in the drawing: + and − zoom, 0 fits it to the width, arrow keys move it.",
-            class_="note screen", id="tree-keys",
-        ),
-        element(
-            "div", tree_drawing.drawing(tree, contents), class_="tree", tabindex="0", role="group",
-            aria_label="Drawing of the tree, which can be moved and zoomed", aria_describedby="tree-keys",
-        ),
-        markup.details(f"The same as a list, with more {kind.several}", tree_drawing.outline(tree, contents)),
-    )  # fmt: skip
 
 
 def _tables(contents: Contents) -> Html:
