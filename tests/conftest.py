@@ -7,7 +7,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-from xclass.kernels import jit
+from xclass.kernels import compiling, jit
 
 examples = 100 if os.environ.get("SLOW") else 30
 settings.register_profile("xclass", deadline=None, print_blob=True, max_examples=examples)  # first calls compile
@@ -57,6 +57,7 @@ def kernels(request, tmp_path_factory):
     from xclass.run import warm_up
 
     jit.activate()
+    compiling.end()
     if "PYTEST_XDIST_WORKER" in os.environ and jit.folder():
         shared = tmp_path_factory.getbasetemp().parent  # which the processes of this test run have in common
         compile_once(shared / "compiling")

@@ -92,6 +92,7 @@ def test_what_is_compiled_later_is_told_of_again(monkeypatch):
     monkeypatch.setattr(compiling, "IDLE", 0.0)
     monkeypatch.setattr(compiling, "INTERVAL", 0.01)
     monkeypatch.setattr(compiling, "_say", told.append)
+    monkeypatch.setattr(compiling, "_ended", threading.Event())  # which the tests have set
     for _ in range(2):
         with compiling.under_way():
             with compiling.under_way():  # a kernel that the first one calls

@@ -86,8 +86,8 @@ def _show(say: Callable[[str], object], before: int) -> None:
 
 
 @atexit.register
-def _end() -> None:
-    """Show the end before the process ends, because threads that write then could crash it."""
+def end() -> None:
+    """Show the end, and nothing more: threads that write while the process ends could crash it."""
     _ended.set()
     if _watch is not None:
         _watch.join()
