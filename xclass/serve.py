@@ -16,6 +16,7 @@ from .api import configuration
 from .api.learner import Learner
 from .errors import UsageError
 from .options.declare import options_of
+from .options.similar import suggestion
 from .reductions.core import probabilities
 from .serving import server
 from .serving.models import OneModel
@@ -93,7 +94,7 @@ def run(
     declared = options_of(Options)
     for name in options:
         if name not in declared:
-            raise UsageError(f"there is no option {name!r}{configuration.hint(name, declared)}")
+            raise UsageError(f"there is no option {name!r}{suggestion(name, declared)}")
     chosen = Options(**{n: configuration.checked_value(n, declared[n], value) for n, value in options.items()})
     listing = None
     if top_k is not None:

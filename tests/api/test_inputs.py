@@ -516,7 +516,7 @@ def test_errors_about_the_format_of_a_file_say_what_to_give(tmp_path):
     (tmp_path / "a.vw").write_text("1 | tea\n")
     with xclass.Learner(bits=10) as model:
         for file, arguments, message in (
-            ("a.csv", {"format": "CSV"}, "format: 'CSV' is none of .* did you mean 'csv'"),
+            ("a.csv", {"format": "CSV"}, "format: 'CSV' is not one of .*; did you mean 'csv'?"),
             ("a.csv", {"label_column": "colour"}, "^label_column 'colour': .* has no such column"),
             ("a.vw", {"label_column": "room"}, "^label_column is for CSV"),
         ):

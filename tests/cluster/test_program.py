@@ -160,7 +160,7 @@ def test_an_error_in_predictions_names_the_place_and_the_worker(inline):
         (lambda new: xclass.ray.fit("a", "b", workers=2), "UsageError", "learner: 'b' is not a Learner"),
         (lambda new: xclass.ray.fit("a", new(), workers=0), "UsageError", "workers: 0 is not a whole number from 1"),
         (lambda new: xclass.ray.fit("a", new(), workers=1, timeout=-1), "UsageError", "timeout: -1 is not a number"),
-        (lambda new: xclass.ray.fit("a", new(), workers=1, format="x"), "UsageError", "format: 'x' is none of"),
+        (lambda new: xclass.ray.fit("a", new(), workers=1, format="x"), "UsageError", "format: 'x' is not one of"),
         (lambda new: xclass.ray.fit("x-*.vw", new(), workers=1), "DataError", r"x-\*\.vw: no file matches"),
         (lambda new: xclass.ray.fit("none.vw", new(), workers=1), "DataError", r"none\.vw: there is no such file"),
         (lambda new: xclass.ray.predict("part-0.vw", new(), workers=1, k=0), "UsageError", "k: 0 is not"),

@@ -382,7 +382,7 @@ def test_library_reads_every_format(data):
             assert np.array_equal(np.concatenate([getattr(b, field) for b in batches]), getattr(text, field))
     (batch,) = library.read_vw(data / "n.csv", format="csv", labels="numbers", label_column="n")
     assert np.isfinite(batch.label).all()
-    with pytest.raises(UsageError, match="format: 'arff' is none of 'auto', 'vw'"):
+    with pytest.raises(UsageError, match="format: 'arff' is not one of auto, vw"):
         next(library.read_vw(data / "p.vw", format="arff"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -27,7 +27,7 @@ from ..options import resolve as options_resolve
 from ..options import words
 from ..options.declare import Option, OptionGroup, allowed_values, from_stored, option, options_of
 from ..options.resolve import SCALAR, resolve
-from ..options.similar import similar
+from ..options.similar import suggestion
 from ..options.spelling import Spelling
 from ..reductions import presets, registry
 from ..reductions.core import base, probabilities
@@ -245,7 +245,7 @@ def configured(
     declared, known = declared_options(), reductions()
     if reduction not in known:
         raise UsageError(
-            f"{reduction!r} is not a reduction{hint(reduction, known)}; the reductions are {', '.join(known)}"
+            f"{reduction!r} is not a reduction{suggestion(reduction, known)}; the reductions are {', '.join(known)}"
         )
     aliases = {alias.lstrip("-"): name for name, option in declared.items() for alias in option.aliases}
     given: dict[str, Any] = {}
@@ -371,7 +371,7 @@ def checked_value(name: str, option: Option, value: Any) -> Any:
     try:
         return from_stored(option, value)
     except ValueError:
-        meant = hint(value, option.choices or ()) if isinstance(value, str) else ""
+        meant = suggestion(value, option.choices or ()) if isinstance(value, str) else ""
         raise UsageError(f"{name}: {value!r} is not {allowed_values(option)}{meant}") from None
 
 
@@ -380,13 +380,7 @@ def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]
     for name, declaration in declared.items():
         if word in (flag.lstrip("-") for flag in declaration.flags):
             return f"; did you mean {name!r}?"
-    return hint(word, set(declared) - set(known))
-
-
-def hint(word: str, known: Iterable[str]) -> str:
-    """Return a suggestion with the known name that is probably meant by a word, or an empty string."""
-    close = similar(word, known)
-    return f"; did you mean {close!r}?" if close else ""
+    return suggestion(word, set(declared) - set(known))
 
 
 def keywords() -> dict[str, str]:

@@ -188,11 +188,9 @@ def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) 
     for name, value in given.items():
         if name not in declared:
             raise UsageError(f"there is no argument {name!r}; the options of data are {', '.join(declared)}")
-        choices = declared[name].choices
-        if choices and value not in choices:
-            hint = configuration.hint(str(value), choices)
-            raise UsageError(f"{name}: {value!r} is none of {', '.join(map(repr, choices))}{hint}")
-        if value is not None:
+        if declared[name].choices:
+            given[name] = configuration.checked_value(name, declared[name], value)
+        elif value is not None:
             as_typed = name == "label_columns" and isinstance(value, str)  # a warning shows it with commas
             given[name] = (value,) if as_typed else columns.as_row(value) if declared[name].repeated else str(value)
     return reader.Options(data=tuple(map(path_of, paths)), **given)

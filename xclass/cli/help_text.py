@@ -10,7 +10,7 @@ import click
 
 from ..errors import UsageError
 from ..options.declare import Option, OptionGroup, options_of
-from ..options.similar import similar
+from ..options.similar import suggestion
 from . import option_text, subcommands
 
 if TYPE_CHECKING:  # importing reductions takes time
@@ -116,9 +116,8 @@ def of_reduction(name: str, sections: Sequence[Section], presets: Mapping[str, s
     section = known.get(presets.get(name, name))
     if section is None or section.record is None:
         names = [*known, *presets]
-        close = similar(name, names)
-        hint = f"did you mean xclass --help {close}?" if close else f"the reductions are {', '.join(names)}"
-        raise UsageError(f"--help: there is no reduction {given!r}; {hint}")
+        hint = suggestion(name, names, "xclass --help {}", f"the reductions are {', '.join(names)}")
+        raise UsageError(f"--help: there is no reduction {given!r}{hint}")
     record = section.record
     flags = {flag: option for part in sections for option in part.options.values() for flag in option.flags}
     chooser = flags["--" + name]

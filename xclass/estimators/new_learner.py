@@ -18,6 +18,7 @@ from ..array_types import AnyArray
 from ..errors import UsageError
 from ..kernels import jit
 from ..options.declare import options_of
+from ..options.similar import suggestion
 from ..options.spelling import Spelling
 from ..reductions import registry
 from ..reductions.core.base import Reduction
@@ -129,7 +130,7 @@ def with_named(options: Any, named: Mapping[str, Any]) -> dict[str, Any]:
     changed = {name.removeprefix(NAMED): value for name, value in named.items()}
     for name in changed.keys() - configuration.declared_options().keys():
         known = [f"{NAMED}{one}" for one in configuration.declared_options()]
-        raise UsageError(f"there is no parameter {NAMED}{name}{configuration.hint(NAMED + name, known)}")
+        raise UsageError(f"there is no parameter {NAMED}{name}{suggestion(NAMED + name, known)}")
     return {name: value for name, value in {**_by_keyword(options), **changed}.items() if value is not None}
 
 

@@ -16,11 +16,17 @@ OF_OTHERS = {  # options and losses by the names that other programs have for th
 }  # fmt: skip
 
 
-def similar(word: str, known: Iterable[str]) -> str | None:
-    """Return the known name that other programs call by a word, or else the most similar one, None if none is."""
+def suggestion(word: str, known: Iterable[str], shown: str = "{!r}", otherwise: str = "") -> str:
+    """Return the end of an error: the name that other programs call by a word, or else the most similar known one.
+
+    `shown` is the format in which the name is written; `otherwise` is said if no name is similar.
+    """
     names, lower = list(known), word.lower()
     if lower in OF_OTHERS:
-        return OF_OTHERS[lower] if OF_OTHERS[lower] in names else None
-    import difflib  # takes time, and few words are unknown
+        close = [OF_OTHERS[lower]] if OF_OTHERS[lower] in names else []
+    else:
+        import difflib  # takes time, and few words are unknown
 
-    return next(iter(difflib.get_close_matches(lower, names, n=1)), None)
+        close = difflib.get_close_matches(lower, names, n=1)
+    text = f"did you mean {shown.format(close[0])}?" if close else otherwise
+    return text and f"; {text}"

@@ -14,7 +14,7 @@ import click
 
 from ..errors import UsageError
 from .declare import Option, allowed_values, in_range, is_other, long_flag
-from .similar import similar
+from .similar import suggestion
 
 BARE = "\0"  # marks an option that was given without a value
 HELP = "xclass --help_all"
@@ -30,9 +30,8 @@ class UnknownOption(UsageError):
     def __init__(self, flag: str, declared: Iterable[Option], others: Sequence[str] = ()) -> None:
         known = [name for option in declared for name in (*option.flags, *option.aliases)] + [*others]
         long_names = [name[2:] for name in known if name[:2] == "--"]
-        close = similar(flag.lstrip("-"), long_names)
-        hint = f"did you mean --{close}?" if close else f"{HELP} lists all options"
-        super().__init__(f"there is no option {flag}; {hint}")
+        hint = suggestion(flag.lstrip("-"), long_names, "--{}", f"{HELP} lists all options")
+        super().__init__(f"there is no option {flag}{hint}")
         self.flag = flag
 
 
@@ -121,8 +120,7 @@ def value(option: Option, text: str) -> Any:
     flag = long_flag(option)
     if option.kind is str:
         if option.choices and text not in option.choices:
-            close = similar(text, option.choices)
-            hint = f"; did you mean {close}?" if close else ""
+            hint = suggestion(text, option.choices, "{}")
             raise UsageError(f"{flag}: {text!r} is none of {', '.join(option.choices)}{hint}")
         return text
     if is_other(option, text):
