@@ -88,16 +88,11 @@ def install(codegen: Any) -> None:
         if _outermost is None or names:
             return look_up(function, context, args, names)
         flags = ConfigStack.top_or_none()
-        key = (
-            function,
-            args,
-            None if flags is None else flags.summary(),
-        )  # the function of an operation may depend on flags
-        if key in results:
-            signature, function._impl_keys[signature.args] = results[key]
-            return signature
-        signature = look_up(function, context, args, names)
-        results[key] = signature, function._impl_keys[signature.args]
+        key = function, args, None if flags is None else flags.summary()
+        if key not in results:
+            found: Any = look_up(function, context, args, names)
+            results[key] = found, function._impl_keys[found.args]
+        signature, function._impl_keys[signature.args] = results[key]
         return signature
 
     types.functions.BaseFunction.get_call_type = remembered  # type: ignore[assignment]  # numba has few types
