@@ -110,7 +110,7 @@ def test_all_labels_are_candidates_while_they_are_few(options):
     plain = oracle.Multilabel(
         BITS - 3, options.get("max_doublings", 0), options.get("arow_r"), constant="noconstant" not in options
     )
-    text = stream(1, 250, 30)
+    text = stream(1, 150, 30)
     with Learner("multilabel", bits=BITS, **options) as model:
         assert check(model, plain, text, held_out=0.1) == 0
         check_models(model, plain)
@@ -127,7 +127,7 @@ def test_some_labels_are_candidates_where_there_are_many():
     first = f"{','.join(map(str, range(60)))} | z\n{','.join(map(str, range(60, many)))} | y\n"
     with Learner("multilabel", bits=15) as model:
         check(model, plain, first + stream(3, 30, 25))
-        assert check(model, plain, stream(4, 150, 1000), held_out=0.1) == 150
+        assert check(model, plain, stream(4, 90, 1000), held_out=0.1) == 90
         check_models(model, plain)
 
 
@@ -137,7 +137,7 @@ def test_several_passes(monkeypatch, sure, learn):
     monkeypatch.setattr(oracle, "SURE", sure)
     monkeypatch.setattr(reduction, "SURE", sure)
     plain = oracle.Multilabel(12 - 3, passes=3)
-    text = stream(5, 220, 20)
+    text = stream(5, 130, 20)
     with for_passes(3, "multilabel", None, bits=12) as model:
         for _ in range(3):
             check(model, plain, text, held_out=0.05)

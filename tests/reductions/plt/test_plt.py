@@ -40,7 +40,7 @@ def test_kernel_follows_the_oracle(k, bits, alpha):
     """Check probabilities, the tree and all words; a table of 8 bits is full."""
     config = configure("--plt", k, "-b", bits, "--plt_alpha", alpha)
     learner = learner_of(config)
-    batch = batch_of(config, lists(k, 200))
+    batch = batch_of(config, lists(k, 110))
     task, _ = go_through_stages(learner, batch)
     plain = OnlineLabelTree(bits - 3, alpha)
     for i in range(batch.n):
