@@ -92,7 +92,7 @@ def test_labels_are_beside_the_rows(tmp_path):
         (LABELS.astype(object), r"object\[700\]; give numbers or names in one dimension: save `y.astype\(str\)`"),
         (LABELS.astype(complex), "complex128"),
         (LABELS.astype("M8[D]"), "datetime64"),
-        (saved(LABELS)[:-9], "the array ends before the label of row 700; get a complete copy"),
+        (saved(LABELS)[:-9], "the label of row 699 is cut off; get a complete copy"),
         (saved(LABELS)[:60], "no array that NumPy's `save` has written"),
         (saved(LABELS.astype("U1")).replace(b"3\0\0\0", b"\0\0\0\xff"), "the names of the labels are damaged"),
         (gzip.compress(b"1\n" * 700, mtime=0), "the data are compressed, but the name does not end in .gz"),

@@ -10,7 +10,6 @@ Source    NumPy's numpy.lib.format, versions 1.0 and 2.0; arrays of objects are 
 from __future__ import annotations
 
 import codecs
-import contextlib
 import io
 import itertools
 from collections.abc import Iterator, Sequence
@@ -120,36 +119,25 @@ def header_of(text: bytes, file: str) -> Header:
 
 
 class Labels:
-    """Read the labels of n rows in order from an array or from lines of text; all are counted before the first."""
+    """Hold the labels of n rows, from an array or from lines of text; all are counted before the first is taken."""
 
     def __init__(self, path: str, n: int) -> None:
         self.path, self._n, self._taken = path, n, 0
-        self._closing = contextlib.ExitStack()
         self._array: Header | None = None
-        self.are_names = False
-        with self._explained():
-            file = streams.opened(path, self._closing)
-            first = file.peek()
-        self._file: io.BufferedIOBase = file
-        if first.startswith(ARRAY):
+        self._text = streams.read_file(path, REMEDY, most=None)
+        if self._text.startswith(ARRAY):
             self._begin_array()
-        elif kind := foreign.what_it_is(first[: foreign.SHOWN], path, True):
+        elif kind := foreign.what_it_is(self._text[: foreign.SHOWN], path, True):
             raise DataError(f"{path}: {kind}")
         else:
             self._begin_text()
 
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except streams.read_errors() as error:
-            raise DataError(f"{self.path}: the labels: {streams.failure(error, REMEDY)}") from None
+    @property
+    def are_names(self) -> bool:
+        return self._array is not None and self._array.dtype.kind in "US"
 
     def _begin_array(self) -> None:
-        with self._explained():
-            first = self._file.read(12)
-            first += self._file.read(max(0, size_of_header(first) - len(first)))
-        self._array = header = header_of(first, self.path)
+        self._array = header = header_of(self._text, self.path)
         if len(header.shape) != 1 or header.dtype.hasobject or header.dtype.kind not in "iufbUS":
             advice = "save `y.astype(str)` or `y.astype(int)`"
             if header.dtype.kind in "iufb":
@@ -159,14 +147,16 @@ class Labels:
             raise DataError(
                 f"{self.path}: the labels are an array {header.kind}; give numbers or names in one dimension: {advice}"
             )
-        self.are_names = header.dtype.kind in "US"
         self._check(header.shape[0])
+        size = header.dtype.itemsize
+        if len(self._text) < header.size + self._n * size:
+            row = (len(self._text) - header.size) // size + 1
+            raise DataError(f"{self.path}: the label of row {row} is cut off; get a complete copy")
 
     def _begin_text(self) -> None:
         """Count the lines of a text, without empty ones at its end that belong to no row."""
-        with self._explained():
-            text = self._file.read().removeprefix(codecs.BOM_UTF8)
-        self._file = io.BytesIO(text)
+        text = self._text.removeprefix(codecs.BOM_UTF8)
+        self._lines = io.BytesIO(text)
         lines, written = text.count(b"\n") + (text[-1:] not in (b"", b"\n")), text.rstrip()
         count = max(written.count(b"\n") + bool(written), min(lines, self._n))
         advice = ""
@@ -187,26 +177,19 @@ class Labels:
 
     def take(self, count: int) -> list[bytes]:
         """Return the labels of the next rows, empty for unknown ones."""
-        self._taken += count
         if self._array is None:
-            return [records.one_line(line) for line in itertools.islice(self._file, count)]
+            return [records.one_line(line) for line in itertools.islice(self._lines, count)]
         dtype = self._array.dtype
-        with self._explained():
-            data = self._file.read(count * dtype.itemsize)
-        if len(data) < count * dtype.itemsize:
-            raise DataError(f"{self.path}: the array ends before the label of row {self._taken}; get a complete copy")
+        begin = self._array.size + self._taken * dtype.itemsize
+        self._taken += count
         try:
-            labels = np.frombuffer(data, dtype)
+            labels = np.frombuffer(self._text, dtype, count, begin)
             if dtype.kind == "f":  # of any precision
                 with np.errstate(over="ignore"):
                     labels = labels.astype(np.float64)
             return list(map(_written, labels.tolist()))
         except (UnicodeError, ValueError, SystemError):  # no letter of Unicode has such a number
             raise DataError(f"{self.path}: the names of the labels are damaged; get another copy") from None
-
-    def end(self) -> None:
-        """Close the file after all rows."""
-        self._closing.close()
 
 
 def _written(label: Any) -> bytes:
@@ -280,8 +263,6 @@ class Npy(OtherFormat):
         if lines < self.n or self._excess > 0:
             cause = f"{lines} of" if lines < self.n else "more bytes than"
             raise DataError(f"{file}: the file has {cause} the {self.n} rows that its header says; get a complete copy")
-        if self.labels is not None:
-            self.labels.end()
 
     def scanner(self, of: parser.Parser) -> RowScanner:
         return RowScanner(of, self)
