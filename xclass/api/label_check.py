@@ -26,7 +26,7 @@ REPEATED, MORE = 0.9, 0.15  # least share of labels that repeat the one before, 
 DOMINANT, RUNS = 0.75, 1.5  # share of labels of one class from which more runs of it for each class are usual
 WORDS_OF_TEXT = 4  # words of a label that is a text
 SEPARATORS = ";|"
-WRITTEN_LIST = re.compile(r"\[\s*(?:'[^']*'|\"[^\"]*\")(?:\s*,?\s*(?:'[^']*'|\"[^\"]*\"))*\s*\]|\[['\"].*|.*['\"]\]")
+WRITTEN_LIST = re.compile(r"\[\s*['\"].*|.*['\"]\s*\]")  # or its first or last item, where a comma or blank divides it
 PREFIX = "__label__"
 
 
