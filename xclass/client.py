@@ -75,16 +75,15 @@ class Client:
         try:
             self._socket.sendall(GREETING)
             answer = self._line(self._answers)
-            if answer.startswith("HTTP/"):
+            if answer and not answer.startswith((ERROR, ERROR[1:])):
                 raise ConnectionError(
-                    "the server speaks HTTP at this port; give the port of lines, which it prints first"
+                    f"the server has answered {answer[:60]!r}; give the port of lines, which xclass serve prints first"
                 )
-            if not answer or answer.startswith(ERROR[1:]):
+            if not answer.startswith(ERROR):
                 raise ConnectionError(answer.removeprefix(ERROR[1:]).strip() or "the server has closed the connection")
         except BaseException:
             self._end()
             raise
-        self._error = ERROR if answer.startswith(ERROR) else ERROR[1:]
         self._learns = answer != ONLY_PREDICTS
 
     def _line(self, answers: io.BufferedReader) -> str:
@@ -174,8 +173,8 @@ class Client:
                 if not all(answer.endswith("\n") for answer in answers):
                     raise ConnectionError("the server has closed the connection before it has answered all lines")
             for line, answer in zip(lines[len(found) :], answers, strict=False):
-                if answer.startswith(self._error):
-                    raise ValueError(f"{line[:60]!r}: {answer[len(self._error) : -1]}")
+                if answer.startswith(ERROR):
+                    raise ValueError(f"{line[:60]!r}: {answer[len(ERROR) : -1]}")
                 found.append((line, answer[:-1]))
         return found
 

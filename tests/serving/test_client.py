@@ -57,7 +57,7 @@ def test_a_client_that_another_thread_closes_says_so():
         making.start()
         connection, _ = accepted.result(60)
         connection.recv(100)
-        connection.sendall(b"1\n")
+        connection.sendall(b"\x15error: none\n")
         making.join(60)
         waiting = pool.submit(made[0].predict, ["| a"])
         connection.recv(100)  # it waits for the answer now
@@ -105,17 +105,18 @@ def test_a_client_learns_nothing_from_a_server_that_only_predicts():
             assert client.predict(["1 | warm"]) == ["1"]
 
 
-def test_a_client_of_the_port_of_http_says_so():
-    def answer(listening):
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n", b"1 xclass-client\n"])
+def test_a_client_of_another_port_says_so(answer):
+    def serve_once(listening):
         connection, _ = listening.accept()
         with connection:
             connection.recv(100)
-            connection.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+            connection.sendall(answer)
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=answer, args=[listening])
+        thread = threading.Thread(target=serve_once, args=[listening])
         thread.start()
-        with pytest.raises(ConnectionError, match="speaks HTTP at this port"):
+        with pytest.raises(ConnectionError, match="give the port of lines"):
             Client(port=listening.getsockname()[1])
         thread.join()
 

@@ -18,6 +18,7 @@ from typing import cast
 
 import numpy as np
 
+from ..client import GREETING, ONLY_PREDICTS
 from ..errors import UsageError
 from ..text.numbers import NEWLINE
 from . import protocols
@@ -28,8 +29,7 @@ from .service import Request, Service
 REQUESTS = 2  # of a connection that the service has at a time: it works at one while the other is prepared
 REQUEST_BYTES = 1 << 16
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-GREETING = b"'xclass-client |\n"  # first line of a client that wants marks
-GREETED = (ERROR + b"only predicts\n", ERROR + b"none\n")  # its answer, by whether the server learns
+GREETED = (ONLY_PREDICTS.encode(), ERROR + b"none\n")  # answers to GREETING, by whether the server learns
 UNREAD_ANSWERS = 1 << 18  # bytes of answers from which on nothing is read from a client
 LINGER_SECONDS = 1.0
 SWEEP_SECONDS = 1.0  # between two searches for connections that take too long

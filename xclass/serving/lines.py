@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from .. import client
 from ..api import configuration, inputs
 from ..api.labels import KindOfLabels
 from ..api.learner import Learner
@@ -28,7 +29,7 @@ from ..text import malformed, parser
 from ..text.numbers import BAR, NEWLINE
 
 NO_BAR = "the line {}; a line is `label | features`, or `| features`"
-ERROR, BLANK = b"\x15error: ", b"\x1f"  # marks: what errors begin with, and a blank in a name
+ERROR, BLANK = client.ERROR.encode(), client.BLANK.encode()  # marks: what errors begin with, and a blank in a name
 MOST_FEATURES = 1 << 18  # that n-grams or interactions may make of an example, which others wait for
 MOST_LABEL_WORDS = 2  # of a line with a class: it and a weight
 PLACE = re.compile("^(batch)?:[0-9]+: ")  # of a line in a batch, which means nothing to the operator
