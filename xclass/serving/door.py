@@ -23,6 +23,7 @@ from ..errors import UsageError
 from ..text.numbers import NEWLINE
 from . import protocols
 from .lines import ERROR, error_line, unmarked
+from .listener import Listener
 from .options import Options
 from .service import Request, Service
 
@@ -32,7 +33,6 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GREETED = (ONLY_PREDICTS.encode(), ERROR + b"none\n")  # answers to GREETING, by whether the server learns
 UNREAD_ANSWERS = 1 << 18  # bytes of answers from which on nothing is read from a client
 LINGER_SECONDS = 1.0
-SWEEP_SECONDS = 1.0  # between two searches for connections that take too long
 
 
 class Connection(asyncio.Protocol):
@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
         if len(self._door.connections) >= self._options.max_connections:
             self._refuse(f"the server has {self._options.max_connections} connections already; try again later")
         else:
-            self._door.connections.add(self)
+            self._door.connections[self] = None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._received.clear()
@@ -225,38 +225,23 @@ class Connection(asyncio.Protocol):
             self._refuse(f"nothing was sent for {self._options.idle_timeout:g} seconds; see --idle_timeout")
 
 
-class Door:
-    """Listen for connections of the line protocol.
-
-    Attributes
-    ----------
-    connections : those that are open
-    port : the port that is listened at; None at a Unix socket
-    """
+class Door(Listener):
+    """Listen for connections of the line protocol; `port` is None at a Unix socket."""
 
     def __init__(self, service: Service, options: Options) -> None:
+        place = options.socket or f"{options.host}:{options.port}"
+        super().__init__(f"cannot listen at {place}", "--port" if options.socket is None else "--socket")
         self.service, self.options = service, options
-        self.connections: set[Connection] = set()
-        self.port: int | None = None
-        self._server: asyncio.Server | None = None
         self._own_file: os.stat_result | None = None  # the socket
-        self._empty = asyncio.Event()
 
-    async def open(self) -> None:
-        """Begin to listen; raise UsageError if that is not possible."""
+    async def _listen(self) -> list[asyncio.Server]:
         o, loop = self.options, asyncio.get_running_loop()
-        place = o.socket or f"{o.host}:{o.port}"
-        try:
-            if o.socket is not None:
-                own = self._bind(o.socket)
-                self._server = await loop.create_unix_server(lambda: Connection(self), sock=own, backlog=1024)
-            else:
-                self._server = await loop.create_server(lambda: Connection(self), o.host, o.port, backlog=1024)
-                self.port = self._server.sockets[0].getsockname()[1]
-        except OSError as error:
-            another = "--port" if o.socket is None else "--socket"
-            raise UsageError(f"cannot listen at {place}: {error.strerror or error}; give another {another}") from None
-        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
+        if o.socket is not None:
+            own = self._bind(o.socket)
+            return [await loop.create_unix_server(lambda: Connection(self), sock=own, backlog=1024)]
+        server = await loop.create_server(lambda: Connection(self), o.host, o.port, backlog=1024)
+        self.port = server.sockets[0].getsockname()[1]
+        return [server]
 
     def _bind(self, path: str) -> socket.socket:
         """Return a socket that has a path, and that only this user may connect to once it listens."""
@@ -271,34 +256,10 @@ class Door:
             raise
         return own
 
-    def _sweep(self) -> None:
-        now = time.monotonic()
-        for connection in list(self.connections):
-            connection.check_time(now)
-        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
-
-    def lost(self, connection: Connection) -> None:
-        """Note that a connection is closed."""
-        self.connections.discard(connection)
-        if not self.connections:
-            self._empty.set()
-
     async def close(self, patience: float) -> None:
-        """Listen no more, answer the lines that were received, and close all connections after `patience` seconds."""
-        if self._server is None:
-            return
         if self._own_file is not None:  # before others can find that nobody listens there, and put theirs in its place
             remove_own(cast(str, self.options.socket), self._own_file)
-        self._server.close()
-        self._empty.clear()
-        for connection in list(self.connections):
-            connection.end()
-        if self.connections:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._empty.wait(), patience)
-        for connection in list(self.connections):
-            connection.transport.abort()
-        self._sweeper.cancel()
+        await super().close(patience)
 
 
 def remove_own(path: str, made: os.stat_result) -> None:

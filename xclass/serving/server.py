@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError, install_extra
 from ..system import output_file
 from .door import Door, remove_own
+from .listener import Listener
 from .models import Models
 from .operator_console import OperatorConsole
 from .options import LOOPBACK, Options
@@ -51,7 +52,7 @@ class Server:
         self._models, self._options, self._console = models, options, console
         self.door = None if models.of_lines is None else Door(models.of_lines, options)
         self.http = None if options.http is None else http_door(models, options, console)
-        self._doors: list[Door | HttpDoor] = [door for door in (self.door, self.http) if door is not None]
+        self._doors: list[Listener] = [door for door in (self.door, self.http) if door is not None]
         self._loop = asyncio.get_running_loop()
         self._stopping, self._hurry, self._asked = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -133,7 +134,7 @@ class Server:
             await _closed(self._doors, 0.0)
 
 
-async def _closed(doors: Sequence[Door | HttpDoor], patience: float) -> None:
+async def _closed(doors: Sequence[Listener], patience: float) -> None:
     await asyncio.gather(*(door.close(patience) for door in doors))
 
 

@@ -9,7 +9,6 @@ new one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import socket
@@ -21,17 +20,16 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from ...errors import UsageError
+from ..listener import SWEEP_SECONDS, Listener
 
 IDLE_SECONDS = 75  # without a request on a connection
 HEAD_BYTES = 1 << 15  # of the names and values before a body that are kept while more of them come
-SWEEP_SECONDS = 1.0  # between two searches for connections that take too long
 BODY = (b"content-length", b"transfer-encoding")  # headers of requests with a body
 UPGRADE = "neither CONNECT nor a body with the header Upgrade is understood; send the request by HTTP/1.1 alone"
 SILENT = logging.Logger("xclass.http", logging.CRITICAL + 1)  # what clients do wrong is not worth a line each
 
 
-class Door:
+class Door(Listener):
     """Serve an application until `close` is called.
 
     Parameters
@@ -41,11 +39,6 @@ class Door:
     most_connections : connections at the same time
     seconds : limit for a client to send a request, and to read its answer
     headers : of every answer
-
-    Attributes
-    ----------
-    port : the port that is listened at, once it is open
-    connections : those that are open, the oldest first
     """
 
     def __init__(
@@ -57,8 +50,8 @@ class Door:
         seconds: float,
         headers: list[tuple[str, str]],
     ) -> None:
-        self.host, self.port, self.most_connections, self._seconds = host, port, most_connections, seconds
-        self.connections: dict[_Connection, None] = {}
+        super().__init__(f"--http: cannot listen at {host}:{port}", "address", min(SWEEP_SECONDS, seconds))
+        self.host, self.port, self.most_connections, self.seconds = host, port, most_connections, seconds
         self.config = uvicorn.Config(
             app, http=HttpToolsProtocol, ws="none", lifespan="off", interface="asgi3", log_config=None,
             proxy_headers=False, server_header=False, date_header=False, headers=headers,
@@ -67,16 +60,13 @@ class Door:
         self.config.load()
         self.state = ServerState()
         self.state.default_headers = self.config.encoded_headers
-        self._servers: list[asyncio.Server] = []
-        self._empty = asyncio.Event()
 
     @property
     def url(self) -> str:
         """Return the address of the page."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/"
 
-    async def open(self) -> None:
-        """Begin to listen; raise UsageError if that is not possible."""
+    async def _listen(self) -> list[asyncio.Server]:
         loop = asyncio.get_running_loop()
         listening: list[socket.socket] = []
         try:
@@ -89,23 +79,13 @@ class Door:
                 if family == socket.AF_INET6:
                     one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 one.bind(address)
-            self._servers = [
-                await loop.create_server(lambda: _Connection(self), sock=one, backlog=2048) for one in listening
-            ]
-        except OSError as error:
+            servers = [await loop.create_server(lambda: _Connection(self), sock=one, backlog=2048) for one in listening]
+        except OSError:
             for one in listening:
                 one.close()
-            raise UsageError(
-                f"--http: cannot listen at {self.host}:{self.port}: {error.strerror or error}; give another address"
-            ) from None
+            raise
         self.port = listening[0].getsockname()[1]
-        self._sweeper = loop.call_later(0.0, self._sweep)
-
-    def _sweep(self) -> None:
-        now = time.monotonic()
-        for connection in list(self.connections):
-            connection.check_time(now, self._seconds)
-        self._sweeper = asyncio.get_running_loop().call_later(min(SWEEP_SECONDS, self._seconds), self._sweep)
+        return servers
 
     def make_room(self) -> bool:
         """Close the oldest connection that waits for a request if there are too many; return whether there is room."""
@@ -116,28 +96,6 @@ class Door:
             del self.connections[oldest]  # it is told only later that it is closed, perhaps after more have come
             oldest.transport.abort()
         return oldest is not None
-
-    async def close(self, patience: float) -> None:
-        """Listen no more, answer what was received, and close all connections after `patience` seconds."""
-        if not self._servers:
-            return
-        self._sweeper.cancel()
-        for server in self._servers:
-            server.close()
-        self._empty.clear()
-        for connection in list(self.connections):
-            connection.shutdown()
-        if self.connections:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._empty.wait(), patience)
-        for connection in list(self.connections):
-            connection.transport.abort()
-
-    def lost(self, connection: _Connection) -> None:
-        """Note that a connection is closed."""
-        self.connections.pop(connection, None)
-        if not self.connections:
-            self._empty.set()
 
 
 class _Connection(HttpToolsProtocol):
@@ -232,14 +190,17 @@ class _Connection(HttpToolsProtocol):
         self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (head, content))
         self.transport.close()
 
-    def check_time(self, now: float, limit: float) -> None:
+    def end(self) -> None:
+        self.shutdown()
+
+    def check_time(self, now: float) -> None:
         """Close the connection if the client takes too long to send a request or to read an answer."""
         if not self.transport.get_write_buffer_size():
             self._blocked = None
         elif self._blocked is None:
             self._blocked = now
         sending = self._began if self.waits else None
-        if any(since is not None and now - since > limit for since in (sending, self._blocked)):
+        if any(since is not None and now - since > self._door.seconds for since in (sending, self._blocked)):
             self.transport.abort()
 
     def timeout_keep_alive_handler(self) -> None:
