@@ -23,7 +23,7 @@ class Listener:
     """
 
     def __init__(self, failure: str, another: str, pause: float = SWEEP_SECONDS) -> None:
-        """`failure` and `another` say that it cannot listen, and what else to give; `pause` is in seconds."""
+        """Keep what to say if it cannot listen, `failure` and what else to give, and the seconds between two sweeps."""
         self.connections: dict[Any, None] = {}
         self.port: int | None = None
         self._failure, self._another, self._pause = failure, another, pause
