@@ -193,7 +193,7 @@ def test_names_and_standard_input(place):
 
 
 def test_other_metrics(place, tmp_path):
-    for metric, title in (("log_loss", "log loss"), ("top5", "top 5")):
+    for metric, title in (("log_loss", "log loss"), ("squared", "squared loss"), ("top5", "top 5")):
         lines, _ = tuned(place, "--state", tmp_path / metric, "--metric", metric, *ALONE)
         assert next(line for line in lines if line).strip().startswith(title)
 
@@ -220,7 +220,7 @@ def test_a_setting_that_needs_too_much_memory_is_named(place, tmp_path, monkeypa
         (
             ("-d", "train.vw", "--metric", "errors"),
             2,
-            "--metric: 'errors' is none of error, log_loss, top5, p1, p3, p5, psp5, micro_f1; did you mean",
+            "--metric: 'errors' is none of error, log_loss, squared, top5, p1, p3, p5, psp5, micro_f1; did you mean",
         ),
         (("-d", "train.vw", "--ect", "12", "--metric", "top5"), 2, "--ect does not estimate probabilities"),
         (("-d", "train.vw", "--oaa", "12", "--trees", "2"), 2, "--trees belongs to --cpt, which was not chosen"),

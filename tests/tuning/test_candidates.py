@@ -41,7 +41,7 @@ def space(stream, reduction="multiclass", classes=0, metric="error", **fixed):
 
 
 def expected(reduction, classes, span, passes=1, **options):
-    """Return error, log loss and missed top 5 on the judged lines of a Learner that has learned the others."""
+    """Return the losses of each metric on the judged lines of a Learner that has learned the others."""
     use = LearnerUse(passes=passes)
     config = configuration.configured(reduction, classes, {"bits": 14, **options}, use)
     with xclass.Learner.of(LearnerCore(config, use)) as model:
@@ -58,10 +58,11 @@ def expected(reduction, classes, span, passes=1, **options):
         wrong = model.predict_many(texts) != label
         classes_, table = model.probabilities(texts) if p is not None else ([], None)
         found = {int(c): i for i, c in enumerate(classes_)}
-        log = [0.0] if table is None else [-np.log(max(table[i, found[y]], 1e-9)) for i, y in enumerate(label)]
+        p = np.array([0.0] if table is None else [table[i, found[y]] for i, y in enumerate(label)])
+        losses = {"log_loss": -np.log(np.maximum(p, 1e-9)), "squared": (1 - p) ** 2}
         return {
             "error": np.average(wrong, weights=weight),
-            "log_loss": np.average(log, weights=weight if table is not None else None),
+            **{m: np.average(v, weights=weight if table is not None else None) for m, v in losses.items()},
             "top5": np.average((listed != label[:, None]).all(axis=1), weights=weight),
         }
 
@@ -86,7 +87,7 @@ def test_several_threads_may_read_at_the_same_time(stream):
     assert np.array_equal(batch_ops.cut(second, 0, shared.n).index, shared.index)
 
 
-@pytest.mark.parametrize("metric", ["error", "log_loss", "top5"])
+@pytest.mark.parametrize("metric", ["error", "log_loss", "squared", "top5"])
 def test_losses_are_those_of_the_library(stream, metric):
     candidate = Candidate(space(stream, metric=metric), Setting("multiclass", 0), stream, metric)
     for span in SPANS:  # the second continues from the first

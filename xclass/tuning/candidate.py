@@ -154,7 +154,7 @@ def _wanted(metric: str) -> Wanted:
     """Return which results a learner has to produce for a metric."""
     if metric == "top5":
         return Wanted(listing_options=ListingOptions(top_k=TOP))
-    return Wanted(example_probabilities=metric == "log_loss")
+    return Wanted(example_probabilities=metric in ("log_loss", "squared"))
 
 
 def _losses(metric: str, task: BatchTask) -> tuple[Float64s, Float64s]:
@@ -165,9 +165,9 @@ def _losses(metric: str, task: BatchTask) -> tuple[Float64s, Float64s]:
     label, prediction = task.batch.label, task.prediction
     labelled = ~np.isnan(label)
     weight = np.where(labelled, task.batch.weight, 0.0).astype(np.float64)
-    if metric == "log_loss":
-        p = np.zeros(task.batch.n) if task.label_probability is None else task.label_probability
-        loss = -np.log(np.maximum(np.nan_to_num(p, nan=0.0), SMALLEST_PROBABILITY))
+    if metric in ("log_loss", "squared"):
+        p = np.zeros(task.batch.n) if task.label_probability is None else np.nan_to_num(task.label_probability, nan=0.0)
+        loss = (1 - p) ** 2 if metric == "squared" else -np.log(np.maximum(p, SMALLEST_PROBABILITY))
     elif metric == "top5":
         assert task.class_lists is not None  # see `_wanted`
         listed, _ = arrays.top_k_arrays(task.class_lists, TOP)

@@ -9,7 +9,7 @@ from ..options.declare import OptionGroup, option, threads_option
 from ..system import output_file
 from ..text import urls
 
-METRICS = ("error", "log_loss", "top5")
+METRICS = ("error", "log_loss", "squared", "top5")
 LIST_METRICS = ("p1", "p3", "p5", "psp5", "micro_f1")  # of lists of labels
 
 
@@ -31,9 +31,9 @@ class Options(OptionGroup):
     threads: int | None = threads_option("with fewer threads, fewer settings are tried in the same time")
     metric: str = option(
         "what is minimised on examples that were not learned from: `error`; `log_loss`, the mean of -log p of the "
-        "label; `top5`, the share of labels that are not among the five most probable classes. With lists of labels, 1 "
-        "less the precision at 1 (`error`, `p1`), 3 or 5 (`p3`, `p5`), the propensity-scored precision at 5 (`psp5`), "
-        "or F1 (`micro_f1`)",
+        "label; `squared`, the mean of (1 - p)**2; `top5`, the share of labels that are not among the five most "
+        "probable classes. With lists of labels, 1 less the precision at 1 (`error`, `p1`), 3 or 5 (`p3`, `p5`), the "
+        "propensity-scored precision at 5 (`psp5`), or F1 (`micro_f1`)",
         choices=(*METRICS, *LIST_METRICS),
         default="error",
     )

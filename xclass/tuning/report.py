@@ -13,8 +13,8 @@ WIDTH = 80  # characters of a line
 INDENT = 10  # spaces before options that do not fit into the line of their setting
 ROWS = 10  # settings in the table
 TITLES = {
-    "error": "error", "log_loss": "log loss", "top5": "top 5", "p1": "1 - P@1", "p3": "1 - P@3", "p5": "1 - P@5",
-    "psp5": "1 - PSP@5", "micro_f1": "1 - F1",
+    "error": "error", "log_loss": "log loss", "squared": "squared loss", "top5": "top 5",
+    "p1": "1 - P@1", "p3": "1 - P@3", "p5": "1 - P@5", "psp5": "1 - PSP@5", "micro_f1": "1 - F1",
 }  # fmt: skip
 
 
