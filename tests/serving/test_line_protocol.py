@@ -362,8 +362,10 @@ def test_learners_that_need_the_data_first_are_refused(tmp_path):
         with xclass.Learner(bits=10, **options) as learner:
             refuses(learner, "serve it with -t")
     with xclass.Learner("oaa", classes=3, bits=10) as learner:
-        both = probabilities.Options(top_k=2, probabilities=True)
+        both = probabilities.Options(top_k=2, probabilities=probabilities.NORMALIZED)
         refuses(learner, "--top_k has no effect, because --probabilities lists all classes", listing=both)
+    with xclass.Learner("recall_tree", classes=3, bits=10) as learner:
+        refuses(learner, "combined with --recall_tree", listing=probabilities.Options(probabilities=probabilities.RAW))
     with xclass.Learner("scalar", bits=10) as learner:
         refuses(learner, "does not estimate", listing=probabilities.Options(top_k=2))
 

@@ -352,8 +352,10 @@ class Learner:
         X = inputs.collected_examples(X)
         return self._reading(lambda: list(map(result, self.core.predict(self._batches(X), wanted))))
 
-    def probabilities(self, X: Examples) -> tuple[np.ndarray, np.ndarray]:
+    def probabilities(self, X: Examples, raw: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return the probability of every class for each of n examples, which are given as in `predict_many`.
+
+        With `raw`, of `oaa` alone, they are what the regressor of each class estimates, and do not sum to 1.
 
         Returns
         -------
@@ -379,7 +381,7 @@ class Learner:
         ([1, 2], (2, 2))
         """
         X = inputs.collected_examples(X)
-        return self._reading(lambda: results.probabilities(self.core, self._batches(X)))
+        return self._reading(lambda: results.probabilities(self.core, self._batches(X), raw))
 
     def explain(self, example: Example, k: int = 2, label: Any = None) -> Explanation:
         """Explain the prediction of a single example: what the scores of the classes are sums of.

@@ -98,6 +98,7 @@ class LearnerCore:
             use = use._replace(weights_only=not use.inspected)
         self.config, self._use = config, use
         self.spec = spec = configuration.spec_of(config, use)
+        self._check(spec.wanted)
         self.label_range = configuration.label_range(config, spec)
         self.takes_block = config.reduction.dense(spec) == base.TAKEN
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
@@ -173,10 +174,15 @@ class LearnerCore:
                 "namespace \\x88; leave out --ignore_linear or this interaction"
             )
 
+    def _check(self, wanted: Wanted) -> None:
+        record = self.config.reduction
+        wanted.listing_options.check(record.name, record.class_estimates, self.spec.vw_exact)
+
     def want(self, wanted: Wanted | None = None) -> None:
         """Tell the reduction what is wanted besides predictions, unless it knows; by default what its spec says."""
         wanted = wanted or self.spec.wanted
         if self._wanted is not wanted:
+            self._check(wanted)
             self._wanted = None  # if this is interrupted
             self.reduction.want(wanted)
             self._wanted = wanted

@@ -14,7 +14,7 @@ from ..options.declare import options_of
 from ..reductions import registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
-from ..reductions.core.probabilities import ClassLists
+from ..reductions.core.probabilities import NORMALIZED, RAW, ClassLists
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
 from . import arrays, configuration
@@ -173,9 +173,9 @@ def best_lists(core: LearnerCore, task: BatchTask, k: int) -> ClassLists | None:
     return task.class_lists
 
 
-def probabilities(core: LearnerCore, batches: Iterable[Batch]) -> tuple[np.ndarray, np.ndarray]:
+def probabilities(core: LearnerCore, batches: Iterable[Batch], raw: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes and a matrix of their probabilities, as `Learner.probabilities` does."""
-    tasks = _listing(core, batches, ListingOptions(probabilities=True))
+    tasks = _listing(core, batches, ListingOptions(probabilities=RAW if raw else NORMALIZED))
     labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
     return class_labels(core, labels), p
 

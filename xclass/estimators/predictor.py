@@ -21,7 +21,7 @@ from ..reductions.core.spec import Wanted
 from . import dense_rows
 from .class_labels import ClassLabels
 
-PROBABILITIES = Wanted(probabilities.Options(probabilities=True))
+PROBABILITIES = Wanted(probabilities.Options(probabilities=probabilities.NORMALIZED))
 MOST_LISTED = options_of(probabilities.Options)["top_k"].maximum or 1
 LIST_ALL = "oaa", "recall_tree"  # reductions that list all the probabilities that they estimate at little cost
 LISTED_LABELS = 100  # whose probabilities `predict_proba` takes from other reductions if there are more labels

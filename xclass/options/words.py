@@ -101,9 +101,9 @@ def values(declared: Mapping[str, Option], texts: Mapping[str, Any]) -> tuple[di
             given[name] = True
             continue
         of_option = texts[name]
-        if option.value_if_bare is not None:  # the value is optional, so a word that is no number is another word
-            others += [text for text in of_option if text != BARE and not NUMBER.fullmatch(text)]
-            of_option = [text if NUMBER.fullmatch(text) else str(option.value_if_bare) for text in of_option]
+        if option.value_if_bare is not None:  # the value is optional, so a word that cannot be one is another word
+            others += [text for text in of_option if text != BARE and not _can_be_value(option, text)]
+            of_option = [text if _can_be_value(option, text) else str(option.value_if_bare) for text in of_option]
         converted = tuple(value(option, text) for text in of_option)
         if option.repeated:
             given[name] = converted
@@ -113,6 +113,10 @@ def values(declared: Mapping[str, Option], texts: Mapping[str, Any]) -> tuple[di
             raise UsageError(f"{long_flag(option)} is given twice, as {first} and as {second}; give it once")
         given[name] = converted[0]
     return given, others
+
+
+def _can_be_value(option: Option, text: str) -> bool:
+    return text in option.choices if option.choices else bool(NUMBER.fullmatch(text))
 
 
 def value(option: Option, text: str) -> Any:

@@ -72,6 +72,8 @@ class Answerer:
                 )
         if listing is not None and not config.reduction.probabilities:
             raise UsageError(f"{config.reduction.name} does not estimate the probabilities that the answers would list")
+        if listing is not None:
+            listing.check(config.reduction.name, config.reduction.class_estimates, config.run.vw_exact)
         if listing is not None and listing.top_k and listing.probabilities and config.reduction.labels == "multiclass":
             raise UsageError("--top_k has no effect, because --probabilities lists all classes; leave one of them out")
         self.learner, self.learns, self._listing = learner, learns, listing

@@ -81,8 +81,8 @@ def arguments_of(config: Config) -> str:
             if name not in config.given or name not in values:
                 continue
             flag, value = long_flag(option), values[name]
-            if option.kind is bool:
-                listed += [[flag]] if value else []
+            if option.kind is bool or value == option.value_if_bare is not None:
+                listed += [[flag]] if value is not False else []
             else:
                 listed += [[flag, str(item)] for item in (value if isinstance(value, tuple) else (value,))]
     return shlex.join(word for words in sorted(listed) for word in words)

@@ -125,6 +125,39 @@ def test_top_k_and_all_probabilities_of_oaa_are_the_same_numbers():
         assert next(iter(got)) == predicted
 
 
+@pytest.mark.parametrize("options", [("--sgd", "-l", 0.05), ("--loss_function", "logistic")], ids=str)
+def test_raw_probabilities_are_the_estimates_of_the_regressors(tmp_path, options):
+    """By the command, by its squared loss and by the library; a logistic regressor estimates sigmoid(score)."""
+    text = multiclass(1, K, 400, noise=0.4, weights=(1, 0.5, 2, 0), unlabelled=0.1)
+    (tmp_path / "d").write_text(text)
+    learned = run("--oaa", K, "-b", 18, *options, "--probabilities", "raw", "-p", "p", "-f", "m", "d", cwd=tmp_path)
+    p = [dict(pair.split(":") for pair in line.split()[:K]) for line in (tmp_path / "p").read_text().splitlines()]
+    labelled = [(line.split("|")[0].split(), own) for line, own in zip(text.splitlines(), p, strict=True)]
+    weights = [float(words[1]) if len(words) > 1 else 1 for words, _ in labelled if words]
+    losses = [(1 - float(own[words[0]])) ** 2 for words, own in labelled if words]
+    assert fact(learned.err, "average squared loss") == pytest.approx(np.average(losses, weights=weights), abs=1e-5)
+    assert "log loss" not in learned.err and "expected calibration error" in learned.err
+    words = ("-i", "m", "-t", "--quiet", "--probabilities")
+    listed = run(*words, "raw", "-p", "stdout", stdin=text, cwd=tmp_path).lines
+    with xclass.load(str(tmp_path / "m")) as model:
+        classes, raw = model.probabilities(text, raw=True)
+        _, normalized = model.probabilities(text)
+        if "logistic" in options:
+            np.testing.assert_allclose(raw, 1 / (1 + np.exp(-model.scores(text).scores.reshape(raw.shape))), rtol=1e-4)
+    found = [[float(pair.split(":")[1]) for pair in line.split()[:K]] for line in listed]
+    np.testing.assert_allclose(found, raw, rtol=1e-4, atol=1e-6)
+    assert classes.tolist() == list(range(1, K + 1)) and np.abs(raw.sum(axis=1) - 1).max() > 0.05
+    np.testing.assert_allclose(normalized.sum(axis=1), 1, atol=1e-5)
+
+
+def test_the_library_refuses_raw_probabilities_of_other_reductions():
+    with (
+        xclass.Learner("recall_tree", K, bits=12) as model,
+        pytest.raises(xclass.UsageError, match="raw gives what each regressor of oaa estimates"),
+    ):
+        model.probabilities("| a", raw=True)
+
+
 def test_classes_from_0_are_listed_as_such():
     """By the command: in the library, class 0 cannot be distinguished from the remaining classes."""
     text = multiclass(2, K, 60, lowest=0)
@@ -443,6 +476,10 @@ def test_listing_is_refused_for_reductions_without_probabilities(tmp_path, words
         (("--oaa", 3, "--top_k", 2, "--probabilities"), "--top_k has no effect: --probabilities writes all classes"),
         (("--oaa", 3, "--top_k", 2, "--scores"), "--scores has no effect: --top_k writes probabilities in place of"),
         (("--oaa", 3, "--top_k", 0), "--top_k: 0 is out of range; give a whole number from 1 to 1000"),
+        (("--oaa", 3, "--perplexity", "--probabilities", "raw"), "--perplexity needs probabilities that sum to 1"),
+        (("--oaa", 3, "--probabilities", "raw", "--vw_exact"), "cannot be combined with --vw_exact"),
+        (("--cpt", 3, "--probabilities", "raw"), "--probabilities raw gives what each regressor of --oaa estimates"),
+        (("--oaa", 3, "--probabilities", "--probabilities", "raw"), "--probabilities is given twice"),
         (("--oaa", 3, "--perplexity", "--quiet"), "--perplexity has no effect: --quiet leaves the summary out"),
         (("--recall_tree", 3, "--top_k", 2, "--loss_function", "squared"), "--top_k with --recall_tree needs scores"),
         (("--recall_tree", 3, "--probabilities", "--vw_exact"), "give --loss_function logistic"),

@@ -171,8 +171,9 @@ def test_kernel_follows_the_oracle(layout, words):
     [(), ("--min_prediction", -5, "--max_prediction", 5), ("--loss_function", "classic", "-l", 0.05)],
     ids=names,
 )
-def test_probabilities_of_squared_loss_follow_from_clipped_scores(words):
-    config = configure("--oaa", K, "-b", 14, "--probabilities", *words)
+@pytest.mark.parametrize("listing", [("--probabilities",), ("--probabilities", "raw")], ids=names)
+def test_probabilities_of_squared_loss_follow_from_clipped_scores(words, listing):
+    config = configure("--oaa", K, "-b", 14, *listing, *words)
     many = learner_of(config)
     raw = learner_of(configure("--oaa", K, "-b", 14, "-r", "raw", *words))
     try:
@@ -182,9 +183,12 @@ def test_probabilities_of_squared_loss_follow_from_clipped_scores(words):
         many.close()
         raw.close()
     p, scores = task.class_lists.scores.reshape(-1, K), scored.scores.reshape(-1, K)
-    expected = 0.02 / K + (1 - 0.02 / K) * (1 + np.clip(scores, -1, 1)) / 2
-    np.testing.assert_allclose(p, expected / expected.sum(axis=1, keepdims=True), rtol=1e-4)
-    assert (p > 0).all()
+    expected = (1 + np.clip(scores, -1, 1)) / 2
+    if "raw" not in listing:
+        expected = 0.02 / K + (1 - 0.02 / K) * expected
+        expected /= expected.sum(axis=1, keepdims=True)
+        assert (p > 0).all()
+    np.testing.assert_allclose(p, expected, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.bounds

@@ -27,7 +27,7 @@ def explain(learner: OneAgainstAll, batch: Batch, k: int) -> Reasons:
     least = learner.least_probability
     p = np.empty((1, learner.classes), np.float32)
     none = np.empty((1, 0), np.int64), np.empty((1, 0))
-    class_rows.class_probabilities(scores.compared[None, :], link, least, 0, 1, p, *none)
+    class_rows.class_probabilities(scores.compared[None, :], link, least, False, 0, 1, p, *none)
     best = scores.order[0]
     formula = _formula(float(scores.limited[best]), float(p[0, best]), link, least)
     label = float(batch.label[0])

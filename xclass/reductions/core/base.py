@@ -324,6 +324,8 @@ class Reduction:
     check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = _accept
     # whether it gives probabilities of classes, so that the options of `core.probabilities` apply
     probabilities: bool = False
+    # whether each class has a regressor that estimates its probability, for `--probabilities raw`
+    class_estimates: bool = False
     # whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
     class_scores: bool = False
     learner_options: tuple[str, ...] | None = None  # fields of `gd.Options` that apply to it; None for all

@@ -137,6 +137,7 @@ class Report:
         unknown_labels: str = "labels seen for the first time",
     ):
         self.calibration, self.perplexity, self.top_k = options.calibration, options.perplexity, options.top_k
+        self.sums_to_one = options.probabilities != probabilities.RAW  # else the log loss would mean little
         self.counts_calibration = options.lists_classes or options.calibration is not None
         self.regressors_per_node, self.unknown_labels = regressors_per_node, unknown_labels
         self.weight = self.squared_loss = 0.0  # sums of weight and squared loss over labelled examples
@@ -214,7 +215,7 @@ class Report:
                 figures["top_k"], figures["top_k_error"] = self.top_k, self.missed_top_k / self.weight
             figures["squared_loss"] = self.squared_loss / self.weight
             figures["labels_without_probability"] = self.unknown_count
-        if self.known_weight > 0:
+        if self.known_weight > 0 and self.sums_to_one:
             figures["log_loss"] = self.log_loss / self.known_weight
             figures["perplexity"] = math.exp(min(figures["log_loss"], 700.0))
         if self.regressors_scored > 0:
@@ -232,7 +233,7 @@ class Report:
         known = self.figures()
         wanted = (name for name in TEXTS if name in known and (self.perplexity or name != "perplexity"))
         lines = [TEXTS[name].format(**known) for name in wanted]
-        if self.unknown_count:
+        if self.unknown_count and self.sums_to_one:
             lines.append(f"{self.unknown_labels} = {self.unknown_count}, not counted in the log loss")
         if "nodes_opened" in known:
             total = np.cumsum(self.opened_counts)

@@ -6,7 +6,8 @@ last pair for all other classes together, which is written without a class:
     --top_k 3         17:0.61 4:0.2 9:0.05 :0.14     in descending order of probability
     --probabilities   4:0.2 9:0.05 17:0.61 :0.14     in ascending order of class
 
-`--oaa --probabilities` lists every class, so its list has no last pair, as in VW.
+`--oaa --probabilities` lists every class, so its list has no last pair, as in VW. `--probabilities raw` gives what the
+regressor of each class estimates, without dividing by the sum, as the CPT paper compares one-against-all.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Float32s, Float64s, Int64s
+from ...errors import UsageError
 from ...options.declare import OptionGroup, option
 from ...options.relations import no_effect, refused
 
+NORMALIZED, RAW = "normalized", "raw"  # values of --probabilities
 MOST_PAIRS = 1 << 22  # maximum pairs of a BatchTask, at least 12 bytes each; see Learner.most_rows
 
 
@@ -34,11 +37,15 @@ class Options(OptionGroup):
         minimum=1,
         maximum=1000,
     )
-    probabilities: bool = option(
+    probabilities: str | None = option(
         "predict the probability of every class: all with --oaa, those seen so far with --cpt, --mach and --means, the "
         "candidates with --recall_tree, those of the leaf with --softmax_tree, those of the expert with "
         "--sparse_experts. The last pair, `:p`, gives the probability of all others. With lists of labels, all with "
-        "--multilabel_oaa, and those above the threshold with --plt"
+        "--multilabel_oaa, and those above the threshold with --plt. `raw`, for --oaa: what the regressor of each "
+        "class estimates, not divided by the sum over the classes",
+        choices=(RAW, NORMALIZED),
+        value_if_bare=NORMALIZED,
+        metavar="[raw]",
     )
     calibration: str | None = option(
         "write a reliability table to this file: predicted probability against observed frequency, with lists of "
@@ -50,18 +57,28 @@ class Options(OptionGroup):
     RULES = (
         no_effect("top_k", "--probabilities writes all classes", probabilities=True, kind_of_labels="multiclass"),
         refused("perplexity", "is for one label an example, not for lists", kind_of_labels="multilabel"),
+        refused("perplexity", "needs probabilities that sum to 1: leave out --perplexity, or raw", probabilities={RAW}),
         no_effect("perplexity", "--quiet leaves the summary out", quiet=True),
     )
 
     @property
     def lists_classes(self) -> bool:
         """Return whether -p writes a list of classes instead of a single class."""
-        return self.top_k is not None or self.probabilities
+        return self.top_k is not None or self.probabilities is not None
 
     @property
     def needs_probabilities(self) -> bool:
         """Return whether any option needs probabilities."""
         return self.lists_classes or self.calibration is not None or self.perplexity
+
+    def check(self, reduction: str, class_estimates: bool, exact: bool) -> None:
+        """Raise UsageError if `raw` is wanted of a reduction that has no regressor of each class, or as VW does it."""
+        if self.probabilities == RAW and (exact or not class_estimates):
+            other = "--vw_exact, because VW has no such output" if exact else f"--{reduction}"
+            raise UsageError(
+                "--probabilities raw gives what each regressor of --oaa estimates, and cannot be combined with "
+                f"{other}; leave out raw"
+            )
 
 
 class ClassLists(NamedTuple):

@@ -271,7 +271,7 @@ class Mach(Learner):
 
         def normalise(begin: int, end: int) -> None:
             rows = scores.reshape(p.shape)
-            class_rows.class_probabilities(rows, False, self.least_probability, begin, end, p, none, none_p)
+            class_rows.class_probabilities(rows, False, self.least_probability, False, begin, end, p, none, none_p)
 
         self.share(learn, self.shares, n)
         self.share(normalise, self.thread_ranges(len(p)), n)

@@ -138,15 +138,15 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
         self.set_up(spec, self.classes)
         self.clips = spec.vw_exact  # more than one label may have a score above 1, which tells how to rank them
         listing = spec.wanted.listing_options
-        self.lists_scores = listing.probabilities and listing.top_k is None
+        self.lists_scores = listing.probabilities is not None and listing.top_k is None
 
     def want(self, wanted: Wanted) -> None:
         super().want(wanted)
         self.keep_scores = wanted.scores
-        exact_list = not self.rule.checked and wanted.listing_options.probabilities
-        self.linked = self.learner_options.link == "logistic" or exact_list
+        lists_all = wanted.listing_options.probabilities is not None
+        self.linked = self.learner_options.link == "logistic" or (lists_all and not self.rule.checked)
         if self.linked:
-            self.enabled = ENABLED.replace("identity", "logistic") + "-prob" * wanted.listing_options.probabilities
+            self.enabled = ENABLED.replace("identity", "logistic") + "-prob" * lists_all
 
     def labels_of(self, task: BatchTask) -> tuple[Int64s, Bools]:
         label = self.positives(task)
@@ -171,7 +171,7 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
     def report_best(
         self, task: BatchTask, labels: Any, best: Int64s, score_of_best: Float32s, scores: Float32s
     ) -> None:
-        n, low, lists_all = len(scores), self.lowest, self.listing_options.probabilities
+        n, low, lists_all = len(scores), self.lowest, self.listing_options.probabilities is not None
         k = min(self.most_ranked, self.classes)
         top, top_scores, count = np.empty((n, k), np.int64), np.zeros((n, k), np.float32), np.empty(n, np.int64)
         known = self.known(task)

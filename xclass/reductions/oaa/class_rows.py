@@ -417,17 +417,19 @@ def merge(best: Int64s, best_score: Float32s, winner: Int64s) -> None:
 
 @jit
 def class_probabilities(
-    scores: Float32s, linked: bool, least: np.float32, begin: int, end: int, p: Float32s, top: Int64s, top_p: Float64s
-) -> None:
+    scores: Float32s, linked: bool, least: np.float32, raw: bool, begin: int, end: int, p: Float32s, top: Int64s,
+    top_p: Float64s,
+) -> None:  # fmt: skip
     """Compute the probabilities of all classes for the examples [begin, end), and rank the best classes.
 
     A score is the log odds of its class or, if it was learned with squared loss, an estimate of the label, -1 or 1;
     with `linked` it is between 0 and 1 already. `least` is 0 for log odds, otherwise the least probability before
-    normalisation. Written are `p` (float32[n, K]), which adds up to 1, and the best 0-based classes in `top` (int64[n,
-    k]), the lower first on a tie, and their probabilities in `top_p`.
+    normalisation; `raw` leaves out both. Written are `p` (float32[n, K]), which adds up to 1 unless `raw`, and the best
+    0-based classes in `top` (int64[n, k]), the lower first on a tie, and their probabilities in `top_p`.
     """
     classes = scores.shape[1]
     ranked = np.empty(top.shape[1], np.int64)
+    floor = ZERO if raw else least
     for i in range(begin, end):
         row = p[i]
         for j in range(classes):
@@ -435,14 +437,15 @@ def class_probabilities(
             if linked:
                 row[j] = s
             elif least > ZERO:
-                row[j] = least + (ONE - least) * (HALF + HALF * min(max(s, -ONE), ONE))
+                row[j] = floor + (ONE - floor) * (HALF + HALF * min(max(s, -ONE), ONE))
             else:
                 row[j] = ONE / (ONE + fast_math.expf(-s))
-        total = ZERO
-        for j in range(classes):  # sum in VW's order
-            total += row[j]
-        for j in range(classes):
-            row[j] *= ONE / total
+        if not raw:
+            total = ZERO
+            for j in range(classes):  # sum in VW's order
+                total += row[j]
+            for j in range(classes):
+                row[j] *= ONE / total
         for r in range(top_k.rank(scores[i], 0, classes, ranked)):
             top[i, r] = ranked[r]
             top_p[i, r] = np.float64(row[ranked[r]])

@@ -6,7 +6,7 @@ Cost      O(s K) for an example of s features, in long loops over neighbouring c
 Names     K classes | block: neighbouring classes processed together | row: the K neighbouring weights of a feature.
 Differs   from the papers (docs/differences_from_papers.md says why, and what it costs):
           * classes learn squared loss at the rate .5, one example after the other
-          * probabilities are divided by their sum
+          * probabilities are divided by their sum, unless `--probabilities raw` is given
           From VW's oaa.cc: nothing in what is computed. The label base (0 or 1) that was detected is stored in the
           model, while VW forgets it; labels outside the range are refused unless `--on_bad_line vw` lets them through.
 Idea      A feature has a row of K neighbouring weights, row `hash mod rows`, so that weights of different classes never
@@ -226,10 +226,10 @@ class OneAgainstAll(scorers.ClassScorers):
         k = min(self.listing_options.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
 
-        least = self.least_probability
+        least, raw = self.least_probability, self.listing_options.probabilities == probabilities.RAW
 
         def run_rows(begin: int, end: int) -> None:
-            class_rows.class_probabilities(scores, self.link, least, begin, end, p, top, top_p)
+            class_rows.class_probabilities(scores, self.link, least, raw, begin, end, p, top, top_p)
 
         self.share(run_rows, split_range(n, len(self.shares)))
         labelled = ~np.isnan(task.batch.label)
@@ -237,7 +237,7 @@ class OneAgainstAll(scorers.ClassScorers):
         known = label >= 0
         own = p[np.arange(n), place].astype(np.float64)
         best = p[np.arange(n), winner].astype(np.float64)
-        if self.listing_options.probabilities:  # VW's line of the summary and column of the table
+        if self.listing_options.probabilities and not raw:  # VW's line of the summary and column of the table
             with np.errstate(divide="ignore"):
                 task.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
             if self.rule.checked:
@@ -305,6 +305,7 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     probabilities=True,
+    class_estimates=True,
     class_scores=True,
     abilities=("describe", "explain", "merge"),
 )

@@ -158,8 +158,8 @@ class SparseExperts(Learner):
         batch, n = task.batch, task.batch.n
         label = self.classes_of(task, task.learned(), "sparse_experts", self.classes)
         own = label_arrays.classes(batch.label, ~np.isnan(batch.label), self.classes)[0]
-        listing = self.listing_options
-        k = self.classes if listing.probabilities else min(listing.top_k or 1, self.classes)
+        lists_all = self.listing_options.probabilities is not None
+        k = self.classes if lists_all else min(self.listing_options.top_k or 1, self.classes)
         output = kernels.Output(
             np.empty(n, np.int64), np.empty(n), np.empty(n), np.zeros((n, k), np.int64), np.zeros((n, k)),
             np.empty(n, np.int64),
@@ -168,8 +168,8 @@ class SparseExperts(Learner):
         def job(begin: int, end: int) -> None:
             scratch = kernels.new_scratch(batch.most_features, self.experts)
             kernels.learn_batch(
-                self.experts, self.settings, batch, label, own, begin, end, listing.probabilities, scratch,
-                self.pruning, output,
+                self.experts, self.settings, batch, label, own, begin, end, lists_all, scratch, self.pruning,
+                output,
             )  # fmt: skip
 
         self.share(job, [(0, n)] if task.learn else self.thread_ranges(n))

@@ -13,7 +13,7 @@ from ...api.configuration import Config, chosen_name, grows
 from ...api.learner_core import LearnerCore
 from ...binary import in_words
 from ...options.resolve import SCALAR
-from ...reductions.core import base
+from ...reductions.core import base, probabilities
 from ..passes import HeldOutLines
 from ..passes import Options as Passes
 
@@ -36,6 +36,8 @@ def plain(c: Config, model: LearnerCore, source: Sequence[str], namespaces: Sequ
     if learner.lists_scores:
         listed = "probabilities" if c.listing_options.probabilities else "scores"
         lines.append(f"Predictions: the {listed} of all classes")
+        if c.listing_options.probabilities == probabilities.RAW:
+            lines[-1] += ", not divided by their sum"
     files = []
     if o.initial_regressor:
         files.append(f"Model: {o.initial_regressor}, which has learned {_counted(model.examples, 'example')}")
