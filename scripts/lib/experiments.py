@@ -513,7 +513,8 @@ test examples, the files' use turned round, 101 topics.
 
 Source: rcv1v2 (topics; full sets) of the LIBSVM collection. The CPT paper goes on learning while it tests;
 "squared" is the squared loss of the label's probability before the label is learned, "test_squared" that of a
-test without learning, which it found quite similar; intervals are Hoeffding's. One-against-all took one pass,
+test without learning, which it found quite similar; intervals are Hoeffding's. The probability of one-against-all
+is the estimate of the label's regressor, as in the paper (--probabilities raw). One-against-all took one pass,
 CPT two, both by gradient descent (--sgd); --probes looks for the learning rates, and alpha of the general tree,
 that the paper took from a coarse grid by the training error. xclass keeps the probabilities of a node of CPT in
 [.01, .99], which the paper does not. The losses are lost in the copies of the paper at hand. Its web pages and
@@ -521,7 +522,7 @@ advertisements are proprietary; python -m scripts.paper.frequencies makes that t
 """,
     r"""
 tunable oaa 'CPT paper, one pass' 'squared=? test_squared=? seconds=2300' --sgd --loss_function squared \
-    --probabilities
+    --probabilities raw -- --probabilities raw
 tunable cpt 'CPT paper, general, two passes' 'squared=? test_squared=? seconds=108' $two_passes
 tunable cpt_balanced 'CPT paper, two passes' 'squared=? test_squared=?' $two_passes
 tunable cpt_random 'CPT paper, two passes' 'squared=? test_squared=?' $two_passes

@@ -268,6 +268,7 @@ def commands(folder: Path, row: Row, words: list[str], wanted: dict) -> dict[str
     def predict(file: str, measures: set[str], *more: str) -> list[str]:
         of_five = ["--top_k", "5"] if "top5" in measures else []
         losses = ["--perplexity"] if {"perplexity", "squared", "test_squared"} & measures else []
+        losses = [] if "--probabilities" in row.testing else losses  # which reports squared losses as well
         learns = [] if "squared" in measures else ["-t"]
         return ["-d", file, *learns, "-i", model, *more, *row.testing, *of_five, *losses]
 
