@@ -375,10 +375,9 @@ class Inputs:
             if learn and not table.frame.keeps:
                 self._schema.add_names({"": dict(table.frame.columns)})
             elif learn and not self._schema:
-                self.notes += [f"the DataFrame: {note}" for note in table.frame.rounded()]
-                first = {name: [*filter(is_text, found)] for name, found in table.frame.first_cells().items()}
-                notes = self._schema.adopt(table.frame.columns, None, "the DataFrame", first)
-                self.notes += [f"the DataFrame: {note}" for note in notes]
+                frame, place = table.frame, "the DataFrame"
+                notes = [*frame.rounded(), *self._schema.adopt(frame.columns, None, place, frame.first_cells())]
+                self.notes += [f"{place}: {note}" for note in notes]
         elif learn and not isinstance(table, tables.TextTable):
             self._schema.add_form(MATRICES)
         return self._converted(table, labels, weight)
@@ -485,10 +484,6 @@ class Inputs:
                 f"takes {'one' if self._constant else 'none'}: read them by read_vw(..., "
                 f"noconstant={not self._constant})"
             )
-
-
-def is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _positions(n: int) -> list[str]:

@@ -62,13 +62,12 @@ class DictConverter:
         self._first += examples[: FIRST - len(self._first)]
         if len(self._first) < FIRST:
             return
-        texts: dict[str, list[str]] = {}
+        values: dict[str, list[Any]] = {}
         for example in self._first:
             for features in (example, *(one for one in example.values() if isinstance(one, Mapping))):
                 for name, value in features.items():
-                    if isinstance(value, str):
-                        texts.setdefault(str(name), []).append(value)
-        self._notes += self._schema.note_first(texts, "feature")
+                    values.setdefault(str(name), []).append(value)
+        self._notes += self._schema.note_first(values, "feature")
         keys = self._first[0].keys()
         if all(example.keys() == keys and all(map(is_number, example.values())) for example in self._first):
             self._notes += filter(None, [self._note_about_rows(len(keys))])

@@ -174,7 +174,7 @@ class Schema:
 
     def adopt(
         self, columns: Iterable[tuple[str, str]], label: str | None, place: str,
-        first: Mapping[str, Sequence[str]] = MappingProxyType({}), labels: Sequence[str] = (), separator: str = "",
+        first: Mapping[str, Sequence[Any]] = MappingProxyType({}), labels: Sequence[str] = (), separator: str = "",
     ) -> list[str]:  # fmt: skip
         """Take the columns of the first table, which `place` names in messages; return notes about `first` cells.
 
@@ -200,15 +200,16 @@ class Schema:
         self.replace(new)
         return self.note_first({name: found for name, found in first.items() if name in self.columns}, "column")
 
-    def note_first(self, first: Mapping[str, Sequence[str]], what: str) -> list[str]:
-        """Return notes about the first texts of columns or features, and keep how they are written."""
-        for name, found in first.items():
+    def note_first(self, first: Mapping[str, Sequence[Any]], what: str) -> list[str]:
+        """Return notes about the texts among the first values of columns or features, and keep how they are written."""
+        texts = {name: [one for one in found if isinstance(one, str)] for name, found in first.items()}
+        for name, found in texts.items():
             spelling, digits = cells.spelling_of(found)
             if is_kept(name) and len(self.spellings) < MOST_NAMES and 0 < len(spelling) <= LONGEST:
                 self.spellings[name] = spelling
                 if digits:
                     self.digits[name] = digits
-        places = {f"the {what} {short_repr(name)}": found for name, found in first.items()}
+        places = {f"the {what} {short_repr(name)}": found for name, found in texts.items()}
         return [note for place, found in places.items() if (note := cells.note_about_numbers(place, found))]
 
     def changed(self, first: Mapping[str, Sequence[Any]]) -> list[str]:

@@ -12,6 +12,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -132,7 +133,7 @@ class Columns:
         return [name for name in known if name not in left_out and name in only]
 
     def adopt(
-        self, found: Mapping[str, str], label: str | None, file: str, first: Mapping[str, Sequence[str]]
+        self, found: Mapping[str, str], label: str | None, file: str, first: Mapping[str, Sequence[Any]]
     ) -> list[str]:
         """Take the columns of the first table, of the kinds that were found where no option gives one.
 

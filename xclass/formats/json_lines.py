@@ -273,17 +273,13 @@ class JsonLines(OtherFormat):
             *(key for key in self.columns.labels if key in kinds),
         ]
         self.columns.check_options(shown, self.label, file)
-        if not self.schema:
-            features = self.columns.features(known, self.label)
-            found = {key: kinds[key] or schema.TEXT for key in features}
-            texts = {
-                key: [one for line in lines[: cells.SAMPLE] if isinstance(one := line.get(key), str)]
-                for key in features
-            }
-            self.notes += [f"{file}: {note}" for note in self.columns.adopt(found, self.label, file, texts)]
-        elif self.schema.spellings:
-            first = {key: [line[key] for line in lines if line.get(key) is not None] for key in self.schema.spellings}
-            self.notes += [f"{file}: {note}" for note in self.schema.changed(first)]
+        first = {key: [line[key] for line in lines[: cells.SAMPLE] if line.get(key) is not None] for key in known}
+        if self.schema:
+            notes = self.schema.changed(first)
+        else:
+            found = {key: kinds[key] or schema.TEXT for key in self.columns.features(known, self.label)}
+            notes = self.columns.adopt(found, self.label, file, first)
+        self.notes += [f"{file}: {note}" for note in notes]
         self.about.append(f"Each key is a column; {self.columns.about(self.label)}")
 
     def labels_in(self, given: dict[str, Any]) -> bytes:
