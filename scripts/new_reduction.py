@@ -2,7 +2,7 @@
 
     python -m scripts.new_reduction naive_bayes
 
-It writes xclass/reductions/NAME/, xclass/abilities/explain/NAME.py, tests/oracles/NAME.py and
+It writes xclass/reductions/NAME/, xclass/abilities/describe/NAME.py, tests/oracles/NAME.py and
 tests/reductions/NAME/test_NAME.py, and adds the record to xclass/reductions/registry.py and a first variant to
 tests/support/variants.py. No file is replaced.
 
@@ -144,11 +144,11 @@ REDUCTION = Reduction(
     build=@CLASS@,
     check_arrays=check_arrays,
     learner_options=(),
-    abilities=("explain",),
+    abilities=("describe",),
     not_merged="REPLACE: why not",
 )
 '''
-EXPLAIN = '''"""Explain a prediction of --@NAME@. REPLACE: by what adds up to its score."""
+DESCRIBE = '''"""Describe --@NAME@, and explain its predictions. REPLACE: by what adds up to their scores."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ from xclass import Learner
 K = 9
 FILES = [
     *sorted((ROOT / "xclass" / "reductions" / "@NAME@").glob("*.py")),
-    ROOT / "xclass" / "abilities" / "explain" / "@NAME@.py",
+    ROOT / "xclass" / "abilities" / "describe" / "@NAME@.py",
     ROOT / "tests" / "oracles" / "@NAME@.py",
 ]
 
@@ -258,7 +258,7 @@ def files(name: str) -> dict[Path, str]:
     places = {
         f"xclass/reductions/{name}/__init__.py": PACKAGE,
         f"xclass/reductions/{name}/reduction.py": REDUCTION,
-        f"xclass/abilities/explain/{name}.py": EXPLAIN,
+        f"xclass/abilities/describe/{name}.py": DESCRIBE,
         f"tests/oracles/{name}.py": ORACLE,
         f"tests/reductions/{name}/test_{name}.py": TEST,
     }

@@ -144,7 +144,8 @@ def is_described(case: Case) -> None:
     assert bool(record.not_merged) != ("merge" in record.abilities), (
         "give it the ability merge, or say why in `not_merged`"
     )
-    assert "explain" in record.abilities, "it lacks the ability explain, which every reduction has"
+    assert "describe" in record.abilities, "it lacks the ability describe, which every reduction has"
+    assert hasattr(find.ability(record, "describe"), "explain"), "its module of abilities.describe lacks `explain`"
     for ability in record.abilities:
         find.ability(record, ability)
     text = inspect.getdoc(sys.modules[record.build.__module__]) or ""

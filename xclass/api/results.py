@@ -206,9 +206,7 @@ def explanations(
     from ..abilities.find import ability
     from ..explain import feature_names, naming, python_features, records
 
-    explain = ability(core.config.reduction, "explain")
-    if explain is None:
-        raise UsageError(f"{core.config.reduction.name} does not explain its predictions")
+    describe = ability(core.config.reduction, "describe")
     k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
     c = core.config
     names = feature_names.Namer(
@@ -224,7 +222,7 @@ def explanations(
         for example in map(naming.without_unknown_label, examples):
             written = python_features.written(given, len(found))
             features = names.of(example, 0) if written is None else names.of_written(written)
-            reasons = explain.explain(core.reduction, example, k)
+            reasons = describe.explain(core.reduction, example, k)
             found.append(naming.explanation(reasons, example, features, named, most))
             yield found[-1]
     core.notes += records.notes(found)

@@ -3,8 +3,8 @@
     Explanation -> ExplainedClass, ...  -> Share, ...   the shares of a score, which is their sum
                                         -> Turn, ...    the way through a tree -> Share, ...
 
-A learner knows a feature by its position in the example only (`abilities.explain`); `naming` gives features and classes
-their names.
+A learner knows a feature by its position in the example only (`abilities.describe`); `naming` gives features and
+classes their names.
 """
 
 from __future__ import annotations

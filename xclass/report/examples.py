@@ -118,8 +118,6 @@ def _number(learner: Learner, label: Any) -> int:
 
 def _reasons(learner: Learner, batch: Batch) -> list[Reason]:
     """Return what the scores of the answer and of the label of the only example of a batch are sums of."""
-    if "explain" not in learner.core.config.reduction.abilities:
-        return []
     label, names = int(batch.label[0]), learner.core.names.class_list
     y = [label if names is None else class_names.name_of(label, names)]
     with warnings.catch_warnings():  # the report counts lines without a known feature

@@ -13,7 +13,7 @@ from oracles import tree_search as oracle
 from streams import multiclass
 
 from xclass import UsageError, load
-from xclass.abilities.explain import reasons
+from xclass.abilities.describe import reasons
 from xclass.binary import adagrad
 from xclass.reductions.cpt import binary_nodes
 

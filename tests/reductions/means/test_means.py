@@ -228,7 +228,7 @@ def test_explanations_name_the_parts_of_the_score():
     model = learned(x, y)
     labels, p = model.predict_many(x[:1], k=2)
     batch = empty(1, 0, 0, d=x.shape[1])._replace(dense=x[:1], label=np.array([np.nan]))
-    explained = find.ability(REDUCTION, "explain").explain(model.core.reduction, batch, 2)
+    explained = find.ability(REDUCTION, "describe").explain(model.core.reduction, batch, 2)
     assert [one.label for one in explained.classes] == labels[0].tolist()
     for one, own in zip(explained.classes, p[0], strict=True):
         assert sum(share.share for share in one.shares) == pytest.approx(one.score)

@@ -1,6 +1,10 @@
-"""Describe learners for people: lines for the start and the end of a run, figures, trees, weights; each module defines
-the functions that apply to its reduction.
+"""Describe learners and their predictions for people: lines for the start and the end of a run, figures, trees,
+weights, explanations. Every module defines `explain`, and those of these functions that apply to its reduction.
 
+explain(learner, batch, k)     the `Reasons` for the prediction of the only example of a batch; nothing is learned or
+                               counted. `k` classes are explained, and the label, if there is one. The prediction is
+                               that of a learner that does not learn: while it learns, a tree may search fewer nodes.
+node_notes(learner)            what --audit adds to the score of each node of a tree, by the number of the node
 banner(learner)                lines before the first batch, such as shape and memory, in words that need no explanation
 vw_banner(learner)             these lines with VW's names, for `--vw_exact`
 learning_lines(learner, rule)  lines about learning rate and loss, for resolved options of the binary learner

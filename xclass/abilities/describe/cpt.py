@@ -1,30 +1,54 @@
-"""Describe conditional probability trees and their scorers."""
+"""Describe conditional probability trees and their scorers, and explain their predictions.
+
+Without scorers, the score of a class is the logarithm of its probability, and with several trees the sum of the
+logarithms over the trees, by which `binary_nodes.vote` compares the classes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
-from ...array_types import AnyArray, Float64s, Int64s, UInt32s
-from ...binary import feature_scaling, gd, in_words, tagged_words
+from ...array_types import AnyArray, Float32s, Float64s, Int64s, UInt32s, UInt64s
+from ...binary import adagrad, document_frequency, feature_scaling, gd, in_words, tagged_words
 from ...binary.adagrad import Weights
 from ...data import class_names
+from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons, Share, Turn
+from ...kernels.constants import LARGEST
+from ...reductions.core import label_arrays
 from ...reductions.core.contract import BatchTask
 from ...reductions.cpt import binary_nodes, label_tree, wide_nodes
+from ...reductions.cpt.binary_nodes import Predictions
 from ...reductions.cpt.label_tree import DEEPEST, NODES, Tree
 from ...reductions.cpt.options import GROWN, SAMPLED, index_bytes, weight_bytes
 from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.cpt.tree_member import Member
 from ...reductions.means.reduction import Means
-from ...reductions.multiclass import reranking
+from ...reductions.multiclass import feature_index, opinion_pool, reranking
+from ...reductions.multiclass.opinion_pool import LEAST as LEAST_OPINION
+from ...reductions.multiclass.opinion_pool import Listed
 from ...reductions.multiclass.reduction import Multiclass
 from ...reductions.multiclass.with_rows import MulticlassWithRows
 from ...system.printable import printable
+from ...system.steps import pause
 from . import means, tree_view
+from .reasons import NOTHING, chosen, later, of_regressor, scaled, score_of, shares_of
 from .tree_view import NodeView, TreeNode
 from .weight_views import WordTable
+
+LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_nodes.vote`
+OPINIONS = (  # o(y) that are no sum over features: index, part, name
+    (reranking.MEAN, "trees", "mean log probability"),
+    (reranking.LARGEST, "trees", "largest log probability"),
+    (reranking.SUPPORT, "trees", "share of the trees that propose it"),
+    (reranking.PROPOSED, "index", "proposed"),
+    (reranking.BAYES, "index", "naive Bayes"),
+)
 
 
 def banner(learner: ProbabilityTree) -> list[str]:
@@ -249,3 +273,272 @@ def _as_text(number: AnyArray) -> AnyArray:
 
 def _class_name(learner: ProbabilityTree, label: int) -> str:
     return printable(class_names.text_of(label, learner.names))
+
+
+def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
+    none, number = np.zeros(1, bool), label_arrays.whole(batch)
+    if learner.scales is not None:
+        batch = learner.scales.scaled(batch, none)
+    weighted = document_frequency.not_weighted(batch)
+    if learner.frequencies is not None:
+        weighted = learner.frequencies.weighted(batch, none)
+    batches = [learner.batch_of_tree(t, batch, weighted.batch) for t in range(len(learner.members))]
+    paths = [TreePaths(learner.members[t], seen, learner.node_name(t), t) for t, seen in enumerate(batches)]
+    if isinstance(learner, Multiclass):
+        output = _predicted(learner, batches, number, learner.options.candidates)
+        opinions = learner.new_opinions(output)
+        if learner.index is not None:
+            learner.index.propose(batch, weighted.share, number, none, False, 0, 1, opinions)
+        proposed = reranking.Proposed(output.top, output.top_p, output.p, opinions)
+        if not (isinstance(learner, MulticlassWithRows) and batch.columns):
+            return _of_scorers(learner, batch, weighted, proposed, paths, k)
+        if not learner.has_features:
+            return means.explain(learner.means, batch, k)
+        of_features = _of_scorers(learner, batch, weighted, proposed, paths, opinions.candidate.shape[1])
+        rows = learner.means.classes
+        of_rows = NOTHING  # of a row that is missing
+        if rows is not None and (batch.dense.any() or len(batch.index) == learner.constants):
+            of_rows = means.explain(learner.means, batch, rows.compared)
+        return _pooled(learner.pool, [of_features, of_rows], ["features", "rows"], float(batch.label[0]), k)
+    if len(batches) == 1:  # the search for k classes may find others than that for one
+        found = [_predicted(learner, batches, number, size).top[0, 0].tolist() for size in (1, k)]
+        ranked = np.array(list(dict.fromkeys([*found[0], *found[1]])))
+    else:
+        output = _predicted(learner, batches, number, max(learner.options.candidates, k))
+        ranked = learner.vote(batches, output, output.top[:, 0].size, True)[0][0]
+    return _of_trees(learner, batches, paths, ranked[ranked > 0], float(batch.label[0]), k)
+
+
+def _predicted(learner: ProbabilityTree, batches: Sequence[Batch], label: Int64s, k: int) -> Predictions:
+    """Return what the trees that are searched predict for their batches, each with k classes of one example."""
+    output = learner.new_output(1, k)
+    for t in range(learner.number_searched):
+        pause()
+        of_tree = Predictions(*[array[t] for array in output])
+        learner.members[t].learn_rows(batches[t], label, np.zeros(1, bool), 0, 1, of_tree)
+    return output
+
+
+def _of_trees(
+    learner: ProbabilityTree, batches: Sequence[Batch], paths: Sequence[TreePaths], ranked: Int64s, label: float, k: int
+) -> Reasons:
+    """Explain a prediction by the probabilities of classes, `ranked` (int64[n]) in the order that the trees propose."""
+    members = learner.members
+    known = [*ranked.tolist()]
+    if label > 0 and label not in known:
+        known.append(int(label))
+    p = np.zeros((len(members), len(known)))
+    for member, seen, of_tree in zip(members, batches, p, strict=True):
+        member.candidate_probabilities(seen, 0, 1, np.array([known], np.int64), of_tree[None, :])
+    voting = len(members) > 1
+    shown = {*known[:k], label}
+
+    def explained_class(c: int) -> ExplainedClass:
+        y = known[c]
+        score = float(np.log(np.maximum(p[:, c], LEAST)).sum())
+        if y not in shown:
+            return ExplainedClass(y, score, float(p[:, c].mean()))
+        ways = [tree.to(y) for tree in paths]
+        shares: list[Share] = []
+        for t, path in enumerate(ways):
+            part = f"tree{t}" if voting else ""
+            shares += [Share("no leaf", math.log(LEAST), part)] if path is None else [
+                Share(f"node {turn.node} {turn.side}", math.log(turn.probability), part)
+                for turn in path
+                if turn.probability is not None
+            ]  # fmt: skip
+        turns = tuple(turn for path in ways for turn in path or ())
+        return ExplainedClass(y, score, float(p[:, c].mean()), tuple(shares), turns)
+
+    in_any = [c for c in range(len(known)) if c < len(ranked) or p[:, c].any()]
+    explained, others = chosen(map(explained_class, in_any), k, label)
+    formula = "exp(score)"
+    if voting:
+        formula = f"({' + '.join(f'exp(tree{t})' for t in range(len(members)))}) / {len(members)}"
+    compared = len(ranked) if voting else int(members[0].tree.leaves[0])  # a single tree is searched
+    return Reasons(explained, others, compared if explained else 0, formula if explained else "")
+
+
+def _of_scorers(
+    learner: Multiclass, batch: Batch, weighted: document_frequency.Weighted, proposed: reranking.Proposed,
+    paths: Sequence[TreePaths], k: int,
+) -> Reasons:  # fmt: skip
+    """Explain a prediction by the scores of the candidates, for a batch whose features are not weighted.
+
+    The score of a class has three parts, see `reranking`: the features of its scorer; what the trees say about the
+    class; and what the index says, whose cosine is a sum over features too.
+    """
+    pause()
+    scorers, index, label = learner.scorers, learner.index, float(batch.label[0])
+    candidates, factor = proposed.opinions.candidate[0].tolist(), scorers.state[0]
+    scratch, result = reranking.scratch(batch, len(candidates)), reranking.new_ranking(1, len(candidates))
+    learner.rank_kernel(
+        scorers, learner.options.normalize_features != "none", batch, weighted.log_weight,
+        label_arrays.whole(batch), np.zeros(1, bool), False, 0, 1, proposed, scratch, result,
+    )  # fmt: skip
+    size, count = int(np.count_nonzero(result.top[0])), int(batch.start[1])
+    if not size:
+        return NOTHING
+    ranked, p = result.top[0, :size].tolist(), result.top_p[0, :size].tolist()
+    shown = {*ranked[:k], label}
+
+    def path(y: int) -> tuple[Turn, ...]:
+        return tuple(turn for tree in paths for turn in tree.to(y) or ())
+
+    def explained_class(y: int, probability: float) -> ExplainedClass:
+        pause()
+        c = candidates.index(y)
+        score = float(scratch.score[c])
+        if y not in shown:
+            return ExplainedClass(y, score, probability)
+        products = scratch.pairs.w[c * count : (c + 1) * count].astype(np.float64) * scratch.x[:count]
+        if abs(products.sum()) > LARGEST:  # as the kernel does
+            products = np.zeros(count)
+        cosine = np.zeros(count)
+        if index is not None and feature_index.class_number(index.index, y) >= 0:
+            feature_index.add_cosines(index.index, batch.index, weighted.share, y, cosine)
+        shares = [*shares_of(products, "scorer"), *shares_of(float(factor[reranking.COSINE]) * cosine, "index")]
+        for number, part, name in OPINIONS:
+            share = float(factor[number] * scratch.offset[c, number])
+            if share and (part == "trees" or index is not None):
+                shares.append(Share(name, share, part))
+        return ExplainedClass(y, score, probability, tuple(shares), path(y))
+
+    explained, others = chosen(map(explained_class, ranked, p), k, label)
+    if label > 0 and label not in ranked:
+        explained.append(ExplainedClass(int(label), None, float(result.p[0]), (), path(int(label))))
+    sharpness = float(factor[reranking.SHARPNESS])
+    factored = sharpness * scratch.score[:size]
+    log_total = float(factored.max() + math.log(np.exp(factored - factored.max()).sum()))
+    sign = "-" if log_total >= 0 else "+"
+    formula = f"{sum(p):.9g} * exp({sharpness:.9g} * score {sign} {abs(log_total):.9g})"
+    return Reasons(explained, others, size, formula)
+
+
+# class means beside the scorers
+
+
+def _pooled(pool: Float64s, opinions: Sequence[Reasons], parts: Sequence[str], label: float, k: int) -> Reasons:
+    """Explain what a pool makes of two learners' opinions, which explain all classes that they list.
+
+    A class without a score is not listed. `parts` are the names of the learners, for shares that have no part.
+    """
+    listed = [[one for one in reasons.classes if one.score is not None] for reasons in opinions]
+    most = sum(map(len, listed))
+    result = Listed(np.zeros((1, most), np.int64), np.zeros((1, most)), np.zeros(1))
+    none = np.zeros(1, bool)
+    first, second = map(_as_listed, listed)
+    opinion_pool.combine(
+        pool, np.zeros(1, np.int64), none, np.ones(1, np.float32), first, second, result, none.copy()
+    )  # fmt: skip
+    order = [int(c) for c in result.top[0] if c]
+    terms = [_pool_terms(one, part, float(power)) for one, part, power in zip(listed, parts, pool[0], strict=True)]
+
+    def of_class(c: int, p: float) -> ExplainedClass:
+        shares = [share for by_class, others in terms for share in by_class.get(c, others)]
+        paths = tuple(turn for own in listed for one in own if one.label == c for turn in one.path)
+        return ExplainedClass(c, sum(share.share for share in shares), p, tuple(shares), paths)
+
+    explained, others = chosen(map(of_class, order, result.top_p[0].tolist()), k, label)
+    if not explained:
+        return opinions[0]
+    log_total = (explained[0].score or 0.0) - math.log(explained[0].probability or 1.0)
+    considered = max(reasons.considered for reasons in opinions)
+    return Reasons(explained, others, considered, f"exp(score - {log_total:.9g})")
+
+
+def _as_listed(classes: Sequence[ExplainedClass]) -> Listed:
+    label = np.array([[one.label for one in classes]], np.int64)
+    return Listed(label, np.array([[one.probability for one in classes]], np.float64), np.zeros(1))
+
+
+def _pool_terms(
+    classes: Sequence[ExplainedClass], part: str, power: float
+) -> tuple[dict[int, list[Share]], list[Share]]:
+    """Return the shares of each class in the power times the logarithm of its probability, and those of all others.
+
+    Scores determine probabilities up to a constant, which all classes have and which is left out. So the factor of the
+    scores is that of the probabilities of the first and the last class.
+    """
+    if not classes:
+        return {}, []
+    score = np.array([one.score for one in classes], np.float64)
+    log_p = np.log(np.maximum([one.probability or 0.0 for one in classes], 1e-300))
+    spread = score[0] - score[-1]
+    factor = (log_p[0] - log_p[-1]) / spread if spread else 1.0
+    constant = log_p[0] - factor * score[0]
+    by_class = {}
+    for one, own_log_p in zip(classes, log_p.tolist(), strict=True):
+        shares = [scaled(share, power * factor, part) for share in one.shares]
+        if own_log_p < math.log(LEAST_OPINION):
+            shares.append(
+                Share(
+                    f"least probability that counts, {LEAST_OPINION:g}",
+                    power * (math.log(LEAST_OPINION) - own_log_p),
+                    part,
+                )
+            )
+        by_class[int(one.label or 0)] = shares
+    rest = max(1.0 - float(np.exp(log_p).sum()), LEAST_OPINION)
+    least = math.log(max(min(math.exp(log_p.min()), rest), LEAST_OPINION))
+    return by_class, [Share("not among the most probable classes", power * (least - constant), part)]
+
+
+# paths
+
+
+class TreePaths:
+    """Follow paths from the root of a tree to the leaf of a class, turn by turn, for the only example of a batch.
+
+    Tree `number` sees it as this batch; `name` is the format of a node's name.
+    """
+
+    def __init__(self, member: Member, batch: Batch, name: str, number: int) -> None:
+        pause()
+        self._number = number
+        self._member, self._tree, self._weights, self._name = member, member.tree, member.weights, name
+        self._scratch = member.scratch(batch)
+        count = adagrad.load(batch, 0, member.settings.unit, self._scratch.h, self._scratch.x)
+        self._h: UInt64s = self._scratch.h[:count]
+        self._x: Float32s = self._scratch.x[:count]
+
+    def to(self, label: int) -> tuple[Turn, ...] | None:
+        """Return the turns from the root to the leaf of a label, None if it has no leaf."""
+        leaf = int(label_tree.find(self._tree, np.int64(label)))
+        if leaf < 0:
+            return None
+        nodes = [leaf]
+        while self._tree.parent[nodes[0]] >= 0:
+            nodes.insert(0, int(self._tree.parent[nodes[0]]))
+        return tuple(self._binary(nodes) if self._member.levels == 1 else self._wide(nodes))
+
+    def _binary(self, nodes: list[int]) -> Iterator[Turn]:
+        for node, child in itertools.pairwise(nodes):
+            place = int(self._tree.place[node])
+            score = score_of(self._weights.words, self._h, self._x, place)
+            right = float(adagrad.probability(self._weights, np.float32(score)))
+            went_right = child > self._tree.left[node]
+            side, p = ("right", right) if went_right else ("left", 1.0 - right)
+            yield Turn(self._name.format(node), side, score, p, self._shares(place), self._number)
+
+    def _wide(self, nodes: list[int]) -> Iterator[Turn]:
+        """Yield the turns at the blocks of a path and at their regressors; see `wide_nodes` for the branches."""
+        levels, scratch = self._member.levels, self._scratch
+        assert isinstance(scratch, wide_nodes.Scratch)
+        m = 1 << levels
+        s, child, v = np.empty(m, np.float32), np.empty(m, np.int64), np.empty(m)
+        for first in range(0, len(nodes) - 1, levels):
+            root, inside = nodes[first], nodes[first : first + levels + 1]
+            sides = (after > self._tree.left[node] for node, after in itertools.pairwise(inside))
+            branch = sum(1 << level for level, right in enumerate(sides) if right)
+            wide_nodes._open(self._tree, self._weights, scratch, len(self._h), np.int64(root), s, child, v)
+            yield Turn(self._name.format(root), f"branch {branch}", None, float(v[branch]), (), self._number)
+            for i in range(1, m):
+                odd = (i & branch).bit_count() & 1
+                place = m * (root + 1) + i
+                name = f"{self._name.format(root)} regressor {i}"
+                yield Turn(name, "odd" if odd else "even", float(s[i]), None, self._shares(place), self._number)
+
+    def _shares(self, place: int) -> tuple[Share, ...]:
+        pause()
+        return later(lambda: of_regressor(self._weights.words, self._h, self._x, place))

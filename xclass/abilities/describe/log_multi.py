@@ -1,4 +1,4 @@
-"""Describe a LOMTree."""
+"""Describe a LOMTree, and explain its predictions by the routers on the way to their leaves."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 from ...array_types import Float64s
 from ...binary import gd
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons
 from ...reductions.core import tree_routers
 from ...reductions.log_multi import split_cells, split_tree, split_walk
 from ...reductions.log_multi.reduction import LomTree
 from . import tree_view
+from .reasons import turns_of
 from .tree_view import TreeNode
 from .weight_views import TableView, WeightLookup
 
@@ -156,3 +158,19 @@ def _lines(learner: LomTree) -> list[str]:
 def mean(total: float, n: int) -> np.float32:
     """Return the mean of n scores with the sum `total` in float32, as in VW; 0 if n is 0."""
     return np.float32(total) / np.float32(n) if n else np.float32(0)
+
+
+def node_notes(learner: LomTree) -> list[str]:
+    """Return the text that --audit adds to the score of each node: its objective J."""
+    return [f" J {value:.3g}" for value in objectives(learner.tree, learner.cells).tolist()]
+
+
+def explain(learner: LomTree, batch: Batch, k: int) -> Reasons:
+    scratch = tree_routers.new_scratch(batch.most_features, learner.levels())
+    tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
+    leaf, level = split_walk.predict(learner.tree, learner.routers, scratch, 0)
+    nodes = scratch.node[:level]
+    numbers = learner.tree.link[nodes, split_tree.ROUTER].tolist()
+    way = zip(nodes.tolist(), numbers, scratch.score[:level].tolist(), strict=True)
+    label = int(learner.tree.count[leaf, split_tree.PREDICTION])
+    return Reasons([ExplainedClass(label, path=turns_of(learner.routers, scratch, way))], [], 1)

@@ -1,4 +1,4 @@
-"""Describe a random tree."""
+"""Describe a random tree, and explain its predictions by the routers on the way to their leaves."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 
 from ...binary import gd
 from ...data.batch import Batch
+from ...explain.records import ExplainedClass, Reasons
 from ...reductions.core import tree_routers
 from ...reductions.random_tree import reduction
 from ...reductions.random_tree.reduction import RandomTree
 from . import tree_view
+from .reasons import turns_of
 from .tree_view import TreeNode
 from .weight_views import TableView, WeightLookup
 
@@ -69,3 +71,16 @@ def _lookups(learner: RandomTree, batch: Batch) -> list[WeightLookup]:
 
 def _lines(learner: RandomTree) -> list[str]:
     return [f"k = {learner.classes}", *(f"leaf = {i} label = {y + 1}" for i, y in enumerate(learner.order.label))]
+
+
+def explain(learner: RandomTree, batch: Batch, k: int) -> Reasons:
+    scratch = tree_routers.new_scratch(batch.most_features, learner.levels)
+    tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
+    leaf, level = reduction.predict(learner.routers, scratch, np.int64(learner.classes - 1))
+    nodes, numbers = scratch.node[:level].tolist(), [-1]
+    for a in nodes:
+        below = reduction.router_below(np.int64(numbers[-1]), np.int64(a), learner.routers.vw_layout)
+        numbers.append(int(below))
+    way = zip(nodes, numbers[1:], scratch.score[:level].tolist(), strict=True)
+    label = int(learner.order.label[leaf]) + 1
+    return Reasons([ExplainedClass(label, path=turns_of(learner.routers, scratch, way))], [], 1)

@@ -192,6 +192,6 @@ REDUCTION = Reduction(
     resolve_defaults=resolve_defaults,
     check_arrays=check_arrays,
     not_merged="the matches of a later round learn from the winners of earlier ones, which averages would change",
-    abilities=("describe", "explain"),
+    abilities=("describe",),
     dense=unsuited,
 )

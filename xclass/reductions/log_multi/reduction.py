@@ -284,6 +284,6 @@ REDUCTION = Reduction(
     resolve_defaults=resolve_defaults,
     check_arrays=check_arrays,
     not_merged="splits of nodes and the labels counted there depend on each other, so two trees have no average",
-    abilities=("describe", "explain"),
+    abilities=("describe",),
     dense=unsuited,
 )

@@ -370,6 +370,6 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain"),
+    abilities=("describe",),
     not_merged="their hash functions and the order of their classes may differ",
 )

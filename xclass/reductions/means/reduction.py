@@ -337,6 +337,6 @@ REDUCTION = Reduction(
     label_range=label_range,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain", "merge"),
+    abilities=("describe", "merge"),
     dense=taken,
 )

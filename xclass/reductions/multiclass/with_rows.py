@@ -205,7 +205,7 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain", "merge"),
+    abilities=("describe", "merge"),
     dense=dense,
     widest_array=means.MOST_COLUMNS,
 )

@@ -320,5 +320,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain", "merge"),
+    abilities=("describe", "merge"),
 )

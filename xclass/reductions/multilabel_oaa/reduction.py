@@ -249,5 +249,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     class_scores=True,
-    abilities=("describe", "explain", "merge"),
+    abilities=("describe", "merge"),
 )

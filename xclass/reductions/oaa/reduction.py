@@ -307,5 +307,5 @@ REDUCTION = Reduction(
     probabilities=True,
     class_estimates=True,
     class_scores=True,
-    abilities=("describe", "explain", "merge"),
+    abilities=("describe", "merge"),
 )

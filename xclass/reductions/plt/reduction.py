@@ -260,5 +260,5 @@ REDUCTION = Reduction(
     label_range=label_lists.growing_range,
     check=label_lists.check,
     probabilities=True,
-    abilities=("describe", "explain", "merge"),
+    abilities=("describe", "merge"),
 )

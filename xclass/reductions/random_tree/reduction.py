@@ -257,6 +257,6 @@ REDUCTION = Reduction(
     resolve_defaults=resolve_defaults,
     check_arrays=check_arrays,
     not_merged="merging is not implemented for this baseline",
-    abilities=("describe", "explain"),
+    abilities=("describe",),
     dense=unsuited,
 )

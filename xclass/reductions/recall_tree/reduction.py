@@ -330,6 +330,6 @@ REDUCTION = Reduction(
     probabilities=True,
     class_scores=True,
     not_merged="routers and the labels counted at their nodes depend on each other, so two trees have no average",
-    abilities=("describe", "explain"),
+    abilities=("describe",),
     dense=unsuited,
 )

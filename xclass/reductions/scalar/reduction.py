@@ -169,5 +169,5 @@ REDUCTION = Reduction(
     enabled="gd, scorer-identity, count_label",
     build=Scalar,
     label_range=label_range,
-    abilities=("describe", "explain", "merge"),
+    abilities=("describe", "merge"),
 )

@@ -411,5 +411,5 @@ REDUCTION = Reduction(
     learner_options=softmax_options.SUPPORTED_OPTIONS,
     not_merged="its nodes are optimised in turn on all of the data, so two trees have no average",
     learns_at_end=True,
-    abilities=("describe", "explain"),
+    abilities=("describe",),
 )

@@ -244,6 +244,6 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "explain"),
+    abilities=("describe",),
     not_merged="experts that have learned from different data have different classes",
 )

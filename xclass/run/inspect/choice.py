@@ -19,16 +19,14 @@ def inspector(config: Config, learner: LearnerCore) -> Inspector | None:
 
     jit.include_later()
     first, reduction = f"--{requested[0]}", f"--{chosen_name(config)}"
-    describe, explains = ability(config.reduction, "describe"), "explain" in config.reduction.abilities
+    describe = ability(config.reduction, "describe")
     if first == "--explain":
         if len(requested) > 1:
             raise UsageError(f"--explain and --{requested[1]} cannot be combined: drop one of them")
-        if not explains:
-            raise UsageError(f"--explain: {reduction} does not explain its predictions; leave it out")
         return explainer.Explainer(config, learner)
     if hasattr(describe, "table_view") and learner.reduction.tables:
         return readable_model.WeightInspector(config, learner)
-    if requested == ["audit"] and explains:
+    if requested == ["audit"]:
         return explainer.ShareAudit(config, learner)
     if not hasattr(describe, "word_tables"):
         raise UsageError(f"{first} shows weight tables, which {reduction} does not have")

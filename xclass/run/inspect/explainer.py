@@ -58,7 +58,7 @@ class Explainer(Inspector):
         """Return the explanation of an example with k classes."""
         batch, record = naming.without_unknown_label(task.batch), self._config.reduction
         named = naming.naming_of(self._learner.names.class_list, record.labels != "simple")
-        reasons = ability(record, "explain").explain(self._model, batch, k)
+        reasons = ability(record, "describe").explain(self._model, batch, k)
         return naming.explanation(reasons, batch, self._features(task), named)
 
 
@@ -68,7 +68,7 @@ class ShareAudit(Explainer):
     def _lines_of(self, task: BatchTask) -> Iterator[str]:
         """Yield the two lines of each score of an example; turns that paths share are written once."""
         explained, tag = self._explanation(task, AUDITED), tag_of(task).decode("utf-8", "surrogateescape")
-        notes = getattr(ability(self._config.reduction, "explain"), "node_notes", None)
+        notes = getattr(ability(self._config.reduction, "describe"), "node_notes", None)
         note = notes(self._model) if notes is not None else None
         written = set()
         for of_class in explained.classes:
