@@ -1,4 +1,5 @@
-"""Purity, balance and objective of the nodes of a LOMTree, and the entropy of its leaves, over the examples of a file.
+"""Purity, balance and objective of the nodes of a LOMTree, and the entropy of its leaves, over the examples of a file;
+and the disagreements of a conditional probability tree.
 
     python -m scripts.paper.nodes MODEL DATA [--nodes 7]
 
@@ -6,7 +7,12 @@ Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction"
           that reach a node, beta = P(h > 0), alpha = sum_i pi_i min(P(h > 0 | i), P(h < 0 | i)), J = 2 sum_i pi_i
           |P(h > 0) - P(h > 0 | i)|; of the tree, G = sum of the leaves' shares times the entropy of their labels.
 
-DATA is VW text with one label an example. The nodes with the most examples are shown. `xclass --print_tree` shows J
+          Beygelzimer and others, "Conditional Probability Tree Estimation Analysis and Algorithms", UAI 2009, section
+          4: a disagreement is a new label that goes to the side to which the regressor of a node gives less of the
+          probability. There are at most as many as the sum of the depths of all leaves.
+
+DATA is VW text with one label an example; of a model of --cpt, whose tree is built again, the file that it has learned
+from. The nodes with the most examples are shown. `xclass --print_tree` shows J
 of a node over the examples that it learned from. A random tree (--random_tree) can be measured as well.
 """
 
@@ -15,13 +21,19 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 from scripts.lib.command_line import run, work_folder
 from scripts.lib.processes import TOOLS, BenchError, measure
 from scripts.lib.results import table
+from xclass import Learner, XclassWarning, load
+from xclass.api.configuration import LearnerUse
+from xclass.api.learner_core import LearnerCore
+from xclass.reductions.cpt import label_tree
 
 
 def paths(audit: Iterable[str]) -> list[list[tuple[str, bool]]]:
@@ -58,6 +70,47 @@ def split(labels: Iterable[tuple[str, bool]]) -> tuple[float, float, float]:
     return beta, alpha, 2 * sum(count / n * abs(beta - share[label]) for label, count in both.items())
 
 
+def nodes_of(tree: label_tree.Tree) -> tuple[list[int], list[int]]:
+    """Return the left child and the label of each node, by which trees are compared."""
+    n = int(tree.size[label_tree.NODES])
+    return tree.left[:n].tolist(), tree.label[:n].tolist()
+
+
+def disagreements(model: Path, lines: list[str]) -> tuple[int, int]:
+    """Return the number of disagreements in building a conditional probability tree, and the sum of its depths.
+
+    One learner is always at the example with a new label, another has learned it and knows where the label went.
+    """
+    with load(str(model)) as learned:
+        config, members = learned.core.config, learned.core.reduction.members
+        values = config.values()
+        if values.get("learn_names") or len(members) > 1 or values.get("cpt_arity") not in (None, 2):
+            raise BenchError(f"{model} has several trees, nodes of several branches or names of classes")
+        built = nodes_of(members[0].tree)
+    first: dict[str, int] = {}
+    for i, line in enumerate(lines):
+        first.setdefault(line.split(None, 1)[0], i)
+    found = 0
+    cores = LearnerCore(config, LearnerUse()), LearnerCore(config, LearnerUse())
+    with Learner.of(cores[0]) as before, Learner.of(cores[1]) as after:
+        after.learn_many(lines[:1])
+        tree = after.core.reduction.members[0].tree
+        for last, i in pairwise(first.values()):
+            before.learn_many(lines[last:i])
+            after.learn_many(lines[last + 1 : i + 1])
+            tree = after.core.reduction.members[0].tree
+            leaf = label_tree.find(tree, int(lines[i].split(None, 1)[0]))
+            old_label = tree.label[tree.left[tree.parent[leaf]]]  # of the leaf that was split
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", XclassWarning)  # the first examples have features that are new
+                explained = before.explain(f"{old_label} |{lines[i].partition('|')[2]}")
+            path = next(one.path for one in explained.classes if one.label == old_label)
+            found += sum(turn.probability <= 0.5 if turn.side == "right" else turn.probability < 0.5 for turn in path)
+        if nodes_of(tree) != built:
+            raise BenchError(f"{model} has another tree than one that learns this file in order, in one pass")
+        return found, int(label_tree.depths(tree).sum())
+
+
 def main() -> None:
     """Print the figures of the tree and a table of its nodes."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -65,7 +118,14 @@ def main() -> None:
     options.add_argument("data", type=Path)
     options.add_argument("--nodes", type=int, default=7, help="of the table (default: 7)")
     given = options.parse_args()
-    labels = [line.split(None, 1)[0] for line in given.data.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line for line in given.data.read_text(encoding="utf-8").splitlines() if line.strip()]
+    labels = [line.split(None, 1)[0] for line in lines]
+    with load(str(given.model)) as model:
+        reduction = model.core.config.reduction.name
+    if reduction == "cpt":
+        number, most = disagreements(given.model, lines)
+        print(f"disagreements {number}, labels {len(set(labels))}, sum of the depths of the leaves {most}")
+        return
     words = ["-d", str(given.data.absolute()), "-t", "-i", str(given.model.absolute()), "--audit", "--quiet"]
     with work_folder(None) as work:
         measure([*TOOLS["xclass"], *words], work)

@@ -360,6 +360,23 @@ def test_splits_are_those_counted_by_hand():
     assert nodes.entropy(nodes.Counter("aabb")) == pytest.approx(0.6931, abs=1e-4)
 
 
+def test_disagreements_of_a_tree_are_those_of_its_rule(tmp_path):
+    """None where labels follow the regressors; where they fill up the tree, at most the paper's bound."""
+    (tmp_path / "train.vw").write_bytes(vw(1, 400, 20))
+    (tmp_path / "other.vw").write_bytes(vw(2, 400, 20))
+    found = []
+    for alpha in (0, 1):
+        learn("--cpt", 20, "--cpt_alpha", alpha, "-b", 16, "-d", tmp_path / "train.vw", "-f", tmp_path / "m")
+        result = tool("paper.nodes", tmp_path / "m", tmp_path / "train.vw")
+        assert result.returncode == 0, result.stderr
+        found.append([int(number) for number in re.findall(r"\d+", result.stdout)])
+    (few, labels, deep), (many, same, flat) = found
+    assert few == 0 < many <= flat < deep and labels == same == 20
+    assert flat == 20 * 4 + 2 * 4  # alpha 1 fills the level of 16 leaves, and splits four of them
+    other = tool("paper.nodes", tmp_path / "m", tmp_path / "other.vw")
+    assert other.returncode != 0 and "has another tree" in other.stderr
+
+
 @pytest.mark.parametrize("method", ["--log_multi 20", "--log_multi 20 --layout vw", "--random_tree 20"])
 def test_nodes_of_a_tree_lower_the_entropy_of_labels(method, tmp_path):
     (tmp_path / "train.vw").write_bytes(vw(1, 400, 20))
