@@ -12,8 +12,8 @@ HEAD_BYTES = 4096  # of a first line that are looked at
 AT_ONCE = (  # beginnings of lines that need not be complete
     ("TLS", rb"\x16(\x03|\Z)|[\x80-\xff].\x01"),
     ("SSH", rb"SSH-[0-9]"),
-    ("the PROXY protocol", rb"PROXY (TCP|UDP|UNKNOWN)|\x00\r?\Z"),
-    ("a protocol that is not text", rb"[\x00-\x08\x0e-\x1f]"),
+    ("the PROXY protocol", rb"PROXY (TCP|UDP|UNKNOWN)|\x00\r"),
+    ("a protocol that is not text", rb"[\x01-\x08\x0e-\x1f]|\x00."),  # one zero may begin either
 )
 OF_A_LINE = (("HTTP", rb"[A-Z]{3,20} (/|[a-z]+:)[!-~]* +(HTTP|RTSP|SIP|ICAP)/[0-9.]+\r?\Z"),)  # with a bar or without
 WITHOUT_BAR = (
