@@ -38,7 +38,10 @@ class _Labels:
 
     def __init__(self, reduction: str, classes: int | None, **options: Any) -> None:
         self.reduction, self.classes, self.options = reduction, classes, options
-        self.learner = Learner(reduction, classes, **{"learn_names": True, **options})
+        try:
+            self.learner = Learner(reduction, classes, **{"learn_names": True, **options})
+        except configuration.OptionOfRun as error:
+            raise error.of_attribute("learner") from None
         self._names: dict[Hashable, str] = {}  # label -> name of its class; equal labels are one key
         self._labels: dict[str, Hashable] = {}  # name of a class -> label
         self._keys: dict[str, Hashable] = {}  # key of that name -> label

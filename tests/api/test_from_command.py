@@ -60,7 +60,7 @@ def test_names_are_read_from_a_file(tmp_path):
         ("-dtrain.vw", "-d belongs to a run"),
         ("--passes=3", "--passes belongs to a run of the command; call learn_file"),
         ("--oaa 5 --top_k 3", "--top_k belongs to a run of the command; call predict"),
-        ("--multiclass train.vw", "'train.vw' is not an option; files go to learn_file"),
+        ("--multiclass train.vw", "train.vw belongs to a run of the command; files go to learn_file"),
         ("--oaa 3 --cpt 4", "--oaa and --cpt exclude each other"),
         ("--oaa 3 --max_candidates 4", "--max_candidates belongs to --recall_tree"),
         ("-b 99", "--bit_precision: 99 is out of range"),

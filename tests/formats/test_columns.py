@@ -13,7 +13,7 @@ NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).m
 
 @given(NAMES.filter(all))
 def test_names_of_a_program_are_read_as_they_are(names):
-    assert columns.names("--columns", columns.as_row(names)) == names
+    assert columns.names("--columns", columns.as_typed(names)) == names
 
 
 @pytest.mark.parametrize("value", ["", " ", "a,,b", '"a', 'a,"b', "a\nb", '"a"b', "a,a"])

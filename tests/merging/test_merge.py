@@ -343,7 +343,10 @@ def test_trees_that_differ_are_taken_in_turn(tmp_path):
 
 @pytest.mark.parametrize("name", ["cpt", "cpt --sgd", "cpt --rerank without an index"])
 def test_trees_that_differ_are_refused_without_an_index(name):
-    with pytest.raises(ModelError, match=r"different trees, whose nodes do not correspond;.*, then cpt_tree FILE"):
+    with pytest.raises(
+        ModelError,
+        match=r"different trees, whose nodes do not correspond;.*a file of the command's --save_tree, as cpt_tree",
+    ):
         library.merge([new(name, 1), new(name, 2)])
     with pytest.raises(ModelError, match="has not continued from the base: its trees have not grown"):
         library.merge([new(name, 1), new(name, 2)], base=new(name, 3))

@@ -52,7 +52,9 @@ def warned(folder, name: str, text: str, *options: str) -> list[str]:
         if not size:
             model.learn_file(folder / name, **given)
     strip = str.maketrans("", "", "-")
-    of_library = [str(one.message).replace(f"{folder}/", "").translate(strip) for one in caught]
+    of_library = [
+        str(one.message).replace(f"{folder}/", "").replace("the command's ", "").translate(strip) for one in caught
+    ]
     assert size or [line.removeprefix("warning: ").translate(strip) for line in said] == of_library
     return said
 

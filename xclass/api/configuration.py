@@ -46,13 +46,13 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
     ("-t --testonly", "call predict() or predict_many()"),
     ("-f --final_regressor --save_per_pass --checkpoint", "call save(path)"),
     ("-p --predictions", "learn(), learn_many(), predict() and predict_many() return the predictions"),
-    ("-r --raw_predictions", "call scores()"),
-    ("-P --progress --quiet --timing", "a Learner prints nothing; see average_loss"),
+    ("-r --raw_predictions --raw_order", "call scores()"),
+    ("-P --progress --quiet --timing", "see average_loss; nothing is printed"),
     ("--summary --curve --per_class --errors --most_errors", "call evaluate(path), or compare predictions and labels"),
     ("--passes", "call learn_file(path, passes=N), or learn_many() and end_pass() for each pass"),
     (
         "--holdout_off --holdout_period --holdout_after --early_terminate --keep_last --save_last_pass",
-        "a Learner holds no examples out; compare models by evaluate(path)",
+        "compare models by evaluate(path); no examples are held out",
     ),
     (
         "--initial_pass_length --examples --shuffle",
@@ -65,13 +65,17 @@ OF_A_RUN: tuple[tuple[str, str], ...] = (
     ),
     (
         "--workers --ray --sync_every --ray_timeout --resume_run",
-        "a Learner learns in this process; give the options to the command",
+        "call xclass.ray.fit(paths, learner, workers=N)",
     ),
     ("--threads", "limit the processors of the process by os.sched_setaffinity"),
     ("--top_k", "call predict(example, k) or predict_many(X, k)"),
     ("--probabilities --calibration --perplexity", "call probabilities(X)"),
-    ("--save_tree", "a Learner does not have it"),
+    ("--save_tree", "give the option to the command"),
 )
+CALLS = {  # flags of the command in messages that a program gets, and what has their place there
+    "-d": "learn_file()", "-i": "load()", "-t": "predict_many()", "-f": "save()", "--base": "base", "--top_k": "k",
+    "--passes": "passes",
+}  # fmt: skip
 
 SEED = option("seed of all random choices", default=0, minimum=0, maximum=2**64 - 1, metavar="SEED", stored=True)
 EXACT = option("use VW's defaults and behaviour; predictions agree with VW's to the digit")
@@ -288,7 +292,7 @@ def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | s
         _refuse_option_of_run(error.flag, error.flag)
         raise
     if others:
-        raise UsageError(f"{others[0]!r} is not an option; files go to learn_file(path)")
+        raise OptionOfRun(others[0], "-d", "files go to learn_file(path)")
     return chosen(given, reduction)
 
 
@@ -306,11 +310,27 @@ def chosen(given: Mapping[str, Any], reduction: str) -> tuple[str, int | str | N
     return named[0], options.pop(named[0]) or None, options
 
 
+class OptionOfRun(UsageError):
+    """Report an option that belongs to a run of the command; `advice` says what a program calls instead.
+
+    `name` is the option as it was given, and `flag` its flag.
+    """
+
+    def __init__(self, name: str, flag: str, advice: str) -> None:
+        super().__init__(f"{name} belongs to a run of the command; {advice}")
+        self.name, self.flag, self.advice = name, flag, advice
+
+    def of_attribute(self, attribute: str, own: Mapping[str, str] = MappingProxyType({})) -> UsageError:
+        """Return the error for an object that has its learner as an attribute, and what it calls for some flags."""
+        advice = own.get(self.flag) or f"the attribute {attribute} is a Learner: {self.advice}"
+        return UsageError(f"{self.name!r} belongs to a run of the command; {advice}")
+
+
 def _refuse_option_of_run(name: str, flag: str) -> None:
-    """Raise UsageError, with `name` in its message, if the option with this flag belongs to a run of the command."""
+    """Raise OptionOfRun, with `name` in its message, if the option with this flag belongs to a run of the command."""
     for flags, advice in OF_A_RUN:
         if flag in flags.split():
-            raise UsageError(f"{name} belongs to a run of the command; {advice}")
+            raise OptionOfRun(name, flag, advice)
 
 
 def options_of_learner() -> dict[str, Option]:
@@ -385,13 +405,14 @@ def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]
 
 def keywords() -> dict[str, str]:
     """Return the keywords and arguments of `Learner` by the flags of the command, see `Spelling`."""
-    names = {f"--{name}": name for name in OF_FILES}
+    names: dict[str, str] = {}
     for name, declared in declared_options().items():
         names.update((flag, name) for flag in (f"--{name}", *declared.flags))
         names.update((flag, flag.lstrip("-")) for flag in declared.aliases)
     for name in reductions():
         names.update({f"--{name}": name, f"--{name} N": "classes", f"--{name} K": f'Learner("{name}", classes=K)'})
-    return names
+    names.update((flag, f"the command's {flag}") for flags, _ in OF_A_RUN for flag in flags.split())
+    return {**names, **{f"--{name}": name for name in OF_FILES}, **CALLS}
 
 
 KEYWORDS = Spelling(keywords)

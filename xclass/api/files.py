@@ -87,7 +87,7 @@ def read_vw(
     jit.activate(hide_scipy=False)
     options = parser.Options(noconstant=noconstant)
     batches = reader.Reader(source, options, HASH_BITS, KINDS[labels], choose=detect.chooser(source))
-    names = {"--learn_names": "learn_file() of a Learner"}  # which learns names without the option
+    names = {"-d": "read_vw()", "--learn_names": "learn_file() of a Learner"}  # which needs no option for names
     spelling = Spelling(lambda: {**configuration.keywords(), **names})
     try:
         with spelling:
@@ -191,8 +191,7 @@ def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) 
         if declared[name].choices:
             given[name] = configuration.checked_value(name, declared[name], value)
         elif value is not None:
-            as_typed = name == "label_columns" and isinstance(value, str)  # a warning shows it with commas
-            given[name] = (value,) if as_typed else columns.as_row(value) if declared[name].repeated else str(value)
+            given[name] = columns.as_typed(value) if declared[name].repeated else str(value)
     return reader.Options(data=tuple(map(path_of, paths)), **given)
 
 

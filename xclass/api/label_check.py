@@ -28,6 +28,7 @@ WORDS_OF_TEXT = 4  # words of a label that is a text
 SEPARATORS = ";|"
 WRITTEN_LIST = re.compile(r"\[\s*['\"].*|.*['\"]\s*\]")  # or its first or last item, where a comma or blank divides it
 PREFIX = "__label__"
+GIVE_LISTS = "give a list of labels for each example, which --multilabel learns"
 
 
 class LabelCheck:
@@ -56,7 +57,7 @@ class LabelCheck:
         self.doubted = self.doubted or not of_file  # a program has given labels by themselves
         notes = [self._alike.check(self._names)]
         if self._due and self._add(batch) and self._n >= self._due:
-            notes += [self._about_names(), self._about_runs(of_file)]
+            notes += [self._about_names(of_file), self._about_runs(of_file)]
         return list(filter(None, notes))
 
     def _add(self, batch: Batch) -> bool:
@@ -109,40 +110,39 @@ class LabelCheck:
             "column or key has the labels, name it by --label_column"
         )
 
-    def _about_names(self) -> str:
+    def _about_names(self, of_file: bool) -> str:
         names = self._names[self._first : self._first + LABELS]
         if self._named or not names:
             return ""
-        note = _about_form(names) or _about_separator(names)
+        note = _about_form(names, of_file) or _about_separator(names, of_file)
         self._named = bool(note)
         return note
 
 
-def _about_form(names: Sequence[str]) -> str:
+def _about_form(names: Sequence[str], of_file: bool) -> str:
     """Return a warning about names that are written as in another format."""
     if all(name.startswith(PREFIX) for name in names):
-        return (
-            f"labels such as {short_repr(names[0])} begin with {PREFIX}, which is a part of their names here; lines of "
-            "fastText have no bar, and --format fasttext reads them"
-        )
+        cure = "lines of fastText have no bar, and --format fasttext reads them" if of_file else "leave it out"
+        return f"labels such as {short_repr(names[0])} begin with {PREFIX}, which is a part of their names here; {cure}"
     for name in names:
         if name[:1] == "[" and WRITTEN_LIST.fullmatch(name):
-            return (
-                f"the label {short_repr(name)} is a list as Python writes it; give a list of labels, or write commas "
-                "between them alone, as in tea,hot"
-            )
+            cure = "write commas alone between its labels, as in tea,hot" if of_file else GIVE_LISTS
+            return f"the label {short_repr(name)} is a list as Python writes it; {cure}"
     return ""
 
 
-def _about_separator(names: Sequence[str]) -> str:
+def _about_separator(names: Sequence[str], of_file: bool) -> str:
     """Return a warning if names seem to be lists of labels with a separator other than a comma."""
     for separator in SEPARATORS:
         several = [name for name in names if separator in name]
         if len(several) >= max(3, len(names) / 5) and _recombined(names, separator):
+            cure = GIVE_LISTS
+            if of_file:
+                read = "reads them from CSV and JSON lines, and elsewhere a comma separates labels"
+                cure = f"--label_separator {separator!r} {read}"
             return (
                 f"labels hold {separator!r} and share the parts between, such as {short_repr(several[0])}; if they are "
-                f"lists of labels, --label_separator {separator!r} reads them from CSV and JSON lines, and elsewhere a "
-                "comma separates labels"
+                f"lists of labels, {cure}"
             )
     return ""
 

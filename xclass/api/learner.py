@@ -87,6 +87,8 @@ class Learner:
     core: LearnerCore
     growing: bool
 
+    spelling = configuration.KEYWORDS  # of the options in its messages
+
     def __init__(self, reduction: str | None = None, classes: int | str | None = None, **options: Any) -> None:
         identity = is_identity(options.pop("feature_hash", "names"))
         jit.activate(hide_scipy=False)
@@ -215,7 +217,7 @@ class Learner:
         ('wet', ['wet', 'dry'])
         """
         try:
-            with self.turn.lock, configuration.KEYWORDS:
+            with self.turn.lock, self.spelling:
                 batch = self._example(example, None, None, learn=False)
                 if k is None:
                     prediction = results.single(self.core, list(self.core.predict([batch])))
@@ -494,7 +496,8 @@ class Learner:
         **columns
             The options of the command that say how columns are read: lists of names `columns`, `ignore_column`,
             `label_columns` and `header`, the text `label_separator`, and the dictionary `column_kind` from names to
-            "number", "text" or "category". `label_file` names the labels of an array of NumPy.
+            "number", "text" or "category"; text in place of a list or a dictionary is as in the command. `label_file`
+            names the labels of an array of NumPy.
 
         Returns
         -------
@@ -726,7 +729,7 @@ class Learner:
 
         def noted() -> T:
             try:
-                with configuration.KEYWORDS:
+                with self.spelling:
                     return job()
             finally:  # an error does not concern the examples before it
                 notes.extend(self._take_notes())
@@ -737,7 +740,7 @@ class Learner:
             _warn(notes, 5)
 
     def _take_notes(self) -> tuple[str, ...]:
-        return tuple(map(configuration.KEYWORDS, self.core.take_notes()))
+        return tuple(map(self.spelling, self.core.take_notes()))
 
     # properties
 

@@ -174,7 +174,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
             labels = ClassLabels(expected, new_learner.highest_number(self, record, expected), lowest)
             exact = passes > 0 or classes is not None or y.columns is not None
             learner = new_learner.new_learner(self, record, labels, max(passes, 1), exact)
-        self._set_workers(learner)
+        self._prepare(learner)
         given = y._replace(labels=own).for_learner(labels)
         for number in range(max(passes, 1)):
             learner.core.reduction.repeats = number > 0
@@ -195,7 +195,9 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         """Return the weights of examples; `whole` says whether the labels `y` are all that will be learned from."""
         return weight
 
-    def _set_workers(self, learner: Learner) -> None:
+    def _prepare(self, learner: Learner) -> None:
+        """Let a learner, which may come from a file, name options as this estimator does, and use its processors."""
+        learner.spelling = new_learner.PARAMETERS
         if self.n_jobs is None:
             return
         if not checks.is_number(self.n_jobs) or self.n_jobs == 0:
@@ -257,7 +259,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         """Return checked examples and what predicts them, after learning from examples that the learner still holds."""
         check_is_fitted(self)
         X = checks.checked_examples(self, X, reset=False)
-        self._set_workers(self.learner_)
+        self._prepare(self.learner_)
         self._end_learning()
         return X, self._predictor()
 

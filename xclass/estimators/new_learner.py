@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..api import configuration
-from ..api.configuration import LearnerUse
+from ..api.configuration import LearnerUse, OptionOfRun
 from ..api.labels import HIGHEST_NUMBER
 from ..api.learner import Learner, is_identity
 from ..api.learner_core import LearnerCore
@@ -38,6 +37,14 @@ OWN_OPTIONS = {  # options that parameters of the estimator set, or that belong 
     "indexing": "",
 }
 
+OF_RUN = {  # flags of options of a run that parameters and methods of the estimator stand for, and these
+    "--passes": "give passes=N",
+    "--threads": "give n_jobs=N",
+    "--quiet": "give verbose=0",
+    "--progress": "give verbose=1",
+    "--top_k": "call predict_top_k(X, k)",
+    "--probabilities": "call predict_proba(X)",
+}
 NAMED = "options__"  # begins the name of an option in `set_params`
 CLASSIFIERS = {"multiclass": "XClassifier", "multilabel": "XMultilabelClassifier"}  # by `Reduction.labels`
 
@@ -82,6 +89,8 @@ def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: 
         jit.activate(hide_scipy=False)
         config = configuration.configured(estimator.reduction, classes, options, use)
         return Learner.of(LearnerCore(config, use), identity)
+    except OptionOfRun as error:
+        raise error.of_attribute("learner_", OF_RUN) from None
     except UsageError as error:
         name = PARAMETERS(error.args[0]).partition(" ")[0].rstrip(":")
         if name in options and not OWN_OPTIONS.get(name):
@@ -93,7 +102,10 @@ def _parameters() -> dict[str, str]:
     """Return the parameters by the flags of the command, see `Spelling`."""
     names = {flag: OWN_OPTIONS.get(name) or name for flag, name in configuration.keywords().items()}
     for name in configuration.reductions():
-        names.update({f"--{name}": f"reduction={name!r}", f"--{name} N": "max_classes"})
+        record, chosen = configuration.record_of(name), f"reduction={name!r}"
+        if record is not None and record.labels == "multilabel":
+            chosen = f"{CLASSIFIERS[record.labels]}({chosen})"
+        names.update({f"--{name}": chosen, f"--{name} N": "max_classes"})
     return names
 
 
@@ -140,10 +152,10 @@ def _by_keyword(options: Any) -> dict[str, Any]:
         return dict(options or {})
     if not isinstance(options, str):
         raise UsageError(f"options: {options!r} is neither text nor a dictionary")
-    passes = re.search(r"(?:^|\s)--passes(?:[\s=]+(\d+))?(?!\S)", options)
-    if passes:  # `of_words` refuses it, because a learner has no such option
-        raise UsageError(f"options: passes cannot be given here; give passes={passes[1] or 'N'}")
-    reduction, _, given = configuration.of_words(options, "")
+    try:
+        reduction, _, given = configuration.of_words(options, "")
+    except OptionOfRun as error:
+        raise error.of_attribute("learner_", OF_RUN) from None
     if reduction:
         raise UsageError(f"options: {options!r} holds --{reduction}; give reduction={reduction!r}")
     return dict(given)

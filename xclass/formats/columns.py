@@ -158,10 +158,10 @@ class Columns:
         few.sort(key=lambda name: name.lower() not in USUAL_NAMES)
         numbers = sorted(map(int, own)) if all(map(bytes.isdigit, own)) and max(map(len, own)) < 18 else [0]
         if len(bits) > 1:
-            given = as_row(bits)[0]
+            given = as_typed(bits)[0]
             cure = f"if the columns of 0 and 1 are the labels, give --label_columns {given}"
         elif few and (rows >= FEWEST_WITH_FEW or few[0].lower() in USUAL_NAMES):
-            cure = f"name that of the labels, as in --label_column {as_row(few[:1])[0]}"
+            cure = f"name that of the labels, as in --label_column {as_typed(few[:1])[0]}"
         elif rows >= FEWEST_WITHOUT and (
             numbers[-1] - numbers[0] == len(own) - 1
             or sum(len(cell.split()) for cell in own) > WORDS_OF_TEXT * len(own)
@@ -299,12 +299,14 @@ def kinds(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def as_row(given: str | Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
-    """Return names, or kinds by names, that a program has given as the values of an option."""
+def as_typed(given: str | Sequence[str] | Mapping[str, str]) -> tuple[str, ...]:
+    """Return names, or kinds by names, that a program has given as the values of an option; text is one already."""
+    if isinstance(given, str):
+        return (given,) if given else ()
     if isinstance(given, Mapping):
         given = [f"{name}:{kind}" for name, kind in given.items()]
     row = io.StringIO()
-    csv.writer(row).writerow([given] if isinstance(given, str) else [str(name) for name in given])
+    csv.writer(row).writerow(map(str, given))
     return (row.getvalue().removesuffix("\r\n"),) if given else ()
 
 

@@ -13,9 +13,9 @@ from types import TracebackType
 
 from ..errors import XclassError
 
-# the texts of data: a place at the beginning, and quotations; then, as groups, a flag that is no path, K, and a number
+# a place at the beginning; quotations of data and commands; then, as groups, a flag that is no path, K, and a number
 FLAG = re.compile(
-    r"""\A(?!-)(?:[^'"]|(?<=\w)['"])*?:\s|(?<!\w)b?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|['"].*?\.\.\.)"""
+    r"""\A(?!-)(?:[^'"]|(?<=\w)['"])*?:\s|(?<!\w)b?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|['"].*?\.\.\.)|`[^`]*`"""
     r"""|(?<![\w/'-])(--?[A-Za-z]\w*)(?![./-]?\w)( K\b)?(?=( \d)?)"""
 )
 

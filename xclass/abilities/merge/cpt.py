@@ -119,7 +119,7 @@ def _take_in_turn(target: ProbabilityTree, sources: Sources) -> list[str]:
     if target.index is None:
         raise ModelError(
             f"{' and '.join(paths[:2])} have different trees, whose nodes do not correspond; {CONTINUE}, or give all "
-            "the same tree (--save_tree FILE, then --cpt_tree FILE)"
+            "the same tree, a file of --save_tree, as --cpt_tree"
         )
     labels = np.unique(np.concatenate([trees.leaves(one.members[0].tree) for one in sources.learners])).tolist()
     for t, member in enumerate(target.members):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ...errors import ModelError
 from ...model.table_changes import Changes
 
-CONTINUE = "let all continue from one model that has learned from an example of each class (-i BASE, --base BASE)"
+CONTINUE = "let all continue from one model that has learned from an example of each class, and give it as --base"
 
 
 class Sources(NamedTuple):
@@ -37,8 +37,8 @@ class Sources(NamedTuple):
 
 def not_continued(path: str, base_path: str, reason: str) -> ModelError:
     return ModelError(
-        f"{path} has not continued from {base_path}: {reason}; give the model that all have continued from by -i, or "
-        "leave the base out"
+        f"{path} has not continued from {base_path}: {reason}; give the model that all have continued from as "
+        "--base, or leave that out"
     )
 
 

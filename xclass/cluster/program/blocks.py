@@ -150,7 +150,7 @@ def described(blocks: Sequence[Block], options: reader.Options, known: bool) -> 
                 f"the column {lists[0]!r} holds lists of numbers, which a data set of Ray cannot pass on; write "
                 "the rows as .npy files, or learn them with a Learner"
             )
-        kinds = columns.as_row(dict(frame.columns))
+        kinds = columns.as_typed(dict(frame.columns))
     read = reader.Options(format="csv", label_column=label, column_kind=kinds)
     return [block.of_table(names) for block in blocks], read
 

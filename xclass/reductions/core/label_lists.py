@@ -383,7 +383,10 @@ class MultilabelLearner(Learner):
         goals = {one.goal for one in choosers}
         fixed = {one._fixed if one._cuts else None for one in learners if one.chooser is None}
         if len(fixed) + len(goals) > 1:
-            return ["the models keep different values of --threshold, and the merged model keeps none; give it with -i"]
+            return [
+                "the models keep different values of --threshold, and the merged model keeps none; give it when you "
+                "load the model with -i"
+            ]
         for goal in goals:
             self._choose_for(goal).merge(choosers)
         for threshold in fixed:
