@@ -17,6 +17,7 @@ from .api.learner import Learner
 from .errors import UsageError
 from .options.declare import options_of
 from .options.similar import suggestion
+from .options.spelling import Spelling
 from .reductions.core import probabilities
 from .serving import server
 from .serving.models import OneModel
@@ -95,16 +96,33 @@ def run(
     for name in options:
         if name not in declared:
             raise UsageError(f"there is no option {name!r}{suggestion(name, declared)}")
-    chosen = Options(**{n: configuration.checked_value(n, declared[n], value) for n, value in options.items()})
+    values = {n: configuration.checked_value(n, declared[n], value) for n, value in options.items()}
+    with ARGUMENTS:
+        chosen = Options(**values)
     listing = None
     if top_k is not None:
         k = configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
         listing = probabilities.Options(top_k=k)
     console = OperatorConsole(quiet=False)
-    models = OneModel(Service(learner, learn, listing, save_to, checkpoint, console), console)
+    with ARGUMENTS:
+        models = OneModel(Service(learner, learn, listing, save_to, checkpoint, console), console)
+
+    async def served(signals: bool) -> None:
+        with ARGUMENTS:
+            await server.serve(models, chosen, console, ready=ready, signals=signals)
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        server.run(server.serve(models, chosen, console, ready=ready))
+        server.run(served(signals=True))
         return None
-    return asyncio.ensure_future(server.serve(models, chosen, console, ready=ready, signals=False))
+    return asyncio.ensure_future(served(signals=False))
+
+
+def _arguments() -> dict[str, str]:
+    """Return the arguments of `run` by the flags of the command, see `Spelling`."""
+    names = {f"--{name}": name for name in (*options_of(Options), "top_k", "checkpoint")}
+    return {**names, "-f": "save_to", "-t": "learn=False"}
+
+
+ARGUMENTS = Spelling(_arguments)

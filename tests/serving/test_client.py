@@ -230,8 +230,8 @@ def test_a_task_that_is_cancelled_and_left_saves_the_model(tmp_path):
         ({"prot": 1}, "there is no option 'prot'; did you mean 'port'"),
         ({"port": -1}, "port: -1 is not a whole number from 0 to 65535"),
         ({"top_k": 0}, "top_k: 0 is not a whole number from 1 to 1000"),
-        ({"checkpoint": 3}, "--checkpoint has no effect"),
-        ({"learn": False, "save_to": "m"}, "-f has no effect"),
+        ({"checkpoint": 3}, "checkpoint has no effect: it needs save_to FILE"),
+        ({"learn": False, "save_to": "m"}, "save_to has no effect: with learn=False nothing is learned"),
     ],
 )
 def test_wrong_options_of_run(options, message, tmp_path, monkeypatch):

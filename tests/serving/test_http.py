@@ -127,7 +127,7 @@ def test_rows_of_numbers_are_those_of_the_library():
                 ({"rows": [[1, 2, 3, 4], [1, 2]]}, "rows[1] has 2 numbers, and rows[0] has 4; give as many in each"),
                 ({"rows": [[1, 2]]}, "give rows of 4 columns"),
                 ({"rows": [[1, "x", 3, 4]]}, "rows[0][1] is 'x'; allowed is a number"),
-                ({"texts": ["a b"]}, 'give a matrix; send {"rows": [[0.5, 1.0]]}'),
+                ({"texts": ["a b"]}, 'whose columns have numbers; send {"rows": [[0.5, 0.5, 0.5, 0.5]]}, with 4'),
             ):
                 status, content = post(port, "predict", body)
                 assert status == 400 and message in content["error"], content
@@ -146,7 +146,7 @@ def test_a_table_is_asked_by_its_columns():
             kinds = {"size": "number", "title": "text", "body": "text"}
             assert asked(port, "GET", "/v1/model")[2]["columns"] == kinds
             status, content = post(port, "predict", {"texts": ["a x"]})
-            assert status == 400 and "give a DataFrame or dictionaries with these columns; send " in content["error"]
+            assert status == 400 and "; send " in content["error"]
             sent = json.loads(content["error"].partition("; send ")[2])
             assert sent["examples"][0]["features"].keys() == table.keys() and post(port, "predict", sent)[0] == 200
             status, content = post(port, "predict", {"examples": [{"features": row} for row in rows[:2]]})
@@ -597,7 +597,7 @@ def test_long_examples_are_divided_as_many_are(monkeypatch):
                 pass
         assert learner.examples == learned
         features = [dict.fromkeys(line.split()[2:], 1) for line in lines]
-        with pytest.raises(xclass.DataError, match=r"^y\[19\] is 'x\\x01'"):
+        with pytest.raises(xclass.DataError, match=r"^labels\[19\] is 'x\\x01'"):
             learning = examples.Learning(examples.Question(features, ["spam"] * 19 + ["x\x01"], [1.0] * 20))
             while learning.step(learner, 100) is None:
                 pass

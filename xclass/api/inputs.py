@@ -30,7 +30,8 @@ from .learner_core import LearnerCore
 T = TypeVar("T")
 Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
 Example: TypeAlias = str | Mapping[Any, Any]
-PLAIN_TEXT = "if the texts are plain text, give xclass.Documents(texts)"
+DOCUMENTS = "give xclass.Documents(texts)"
+PLAIN_TEXT = f"if the texts are plain text, {DOCUMENTS}"
 KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or dictionaries, a Batch, or lines of VW text"
 # to find out where words were learned: namespaces, the words of a line of VW text, and the share that has to be known
 NAMESPACES = ["", *string.ascii_letters, "text", "texts", "words", "title", "body", "description", "tags", "query"]
@@ -168,9 +169,9 @@ class Inputs:
             shown = f"a DataFrame with the columns {schema.listed(names)}"
             numbers = not names or NUMBER in dict(frame.columns).values()
             if self._schema.form == MATRICES and not (numbers and names == _positions(len(names))):
-                raise _other_form(shown, MATRICES, "X.to_numpy(), if its columns have the same order")
+                raise OtherForm(shown, MATRICES, "X.to_numpy(), if its columns have the same order")
             if self._schema.form == PLAIN:
-                raise _other_form(shown, PLAIN, "one of its columns")
+                raise OtherForm(shown, PLAIN, "one of its columns")
             return frame.matrix() if self._schema.form == MATRICES and self._schema.width else frame
         if isinstance(given, (list, tuple)) and given and all(isinstance(item, Mapping) for item in given):
             return self._rows(given) or [self._dicts.as_learned(example) for example in given]
@@ -191,7 +192,7 @@ class Inputs:
         names = list(self._schema.columns)
         shape: tuple[int, ...] = tuple(getattr(given, "shape", ()))
         if not names:
-            raise _other_form("a matrix", PLAIN, "texts")
+            raise OtherForm("a matrix", PLAIN, "texts")
         numbers = all(kind in (NUMBER, DENSE) for kind in self._schema.columns.values())
         if isinstance(table, tables.DenseTable) and numbers and table.values.shape[1] == len(names):
             if names != _positions(len(names)):
@@ -203,7 +204,7 @@ class Inputs:
         if numbers and names == _positions(len(names)) and shape[1:] == (len(names),):
             return given
         width = f" of {shape[1]} columns" if len(shape) == 2 else ""
-        raise _other_form(f"a matrix{width}", self._columns, "a DataFrame or dictionaries with these columns")
+        raise OtherForm(f"a matrix{width}", self._columns, "a DataFrame or dictionaries with these columns")
 
     def _rows(self, examples: Sequence[Mapping[Any, Any]]) -> Frame | None:
         """Return dictionaries as rows of the table learned from; None if there is none, or if they hold namespaces."""
@@ -225,9 +226,9 @@ class Inputs:
         form, first = self._schema.form, next(filter(None, examples), {})
         shown = f"dictionaries with the keys {schema.listed([*map(str, first)])}" if form in schema.FORMS else ""
         if form == MATRICES and any(str(key).strip(" 0123456789") for key in first):
-            raise _other_form(shown, form, "a matrix, or dictionaries whose keys are the numbers of columns")
+            raise OtherForm(shown, form, "a matrix, or dictionaries whose keys are the numbers of columns")
         if form == PLAIN and first and all(isinstance(value, str) for value in first.values()):
-            raise _other_form(shown, form, "the texts alone")
+            raise OtherForm(shown, form, "the texts alone")
         if learn and first:
             self._schema.add_form(OTHER)
         return self._dicts.batch(examples, learn)
@@ -243,9 +244,9 @@ class Inputs:
             return table
         if any(text.strip() for text in texts):  # others are examples without features, which have no form
             if self._schema:
-                raise _other_form("plain text", self._columns, "a DataFrame or dictionaries with these columns")
+                raise OtherForm("plain text", self._columns, "a DataFrame or dictionaries with these columns")
             if self._schema.form == MATRICES:
-                raise _other_form("plain text", MATRICES, "a matrix")
+                raise OtherForm("plain text", MATRICES, "a matrix")
             if learn:
                 self._schema.add_form(PLAIN)
         self._text = next(iter(texts), "")
@@ -292,7 +293,7 @@ class Inputs:
         if self._schema.form == PLAIN and texts:
             self.notes.append(
                 f"batch:1: {short_repr(texts[0])} has a bar, so it is VW text, `label | features`, and the learner has "
-                "learned from plain texts; give xclass.Documents(texts) if all are plain text"
+                f"learned from plain texts; {DOCUMENTS} if all are plain text"
             )
 
     def _note_lines_without_bar(self, lines: Sequence[str]) -> None:
@@ -310,8 +311,8 @@ class Inputs:
         if plain is not None:
             self.notes.append(
                 f"batch:{plain + 1}: {short_repr(texts[plain])} has no bar, so it is plain text, and "
-                f"{short_repr(texts[bars.index(True)])} is VW text, `label | features`; give "
-                "xclass.Documents(texts) if all are plain text"
+                f"{short_repr(texts[bars.index(True)])} is VW text, `label | features`; {DOCUMENTS} if all are plain "
+                "text"
             )
 
     def _example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
@@ -360,7 +361,7 @@ class Inputs:
         self._schema.check_width(table.columns)
         if self._schema.form == MATRICES and table.n and self._schema.width and not table.columns:
             learned = f"arrays of {self._schema.width} columns"
-            raise _other_form("sparse matrices", learned, "an array, `X.toarray()` of a sparse matrix")
+            raise OtherForm("sparse matrices", learned, "an array, `X.toarray()` of a sparse matrix")
         if isinstance(table, tables.DenseTable):
             self._note_once(note_about_rows(self._config, table.values.shape[1]))
         if isinstance(table, tables.SparseTable) and not learn:
@@ -491,9 +492,12 @@ def _positions(n: int) -> list[str]:
     return [str(j) for j in range(n)]
 
 
-def _other_form(given: str, learned: str, cure: str) -> UsageError:
-    """Return the error for examples whose features cannot be those from which the learner has learned."""
-    return UsageError(f"the examples are {given}, and the learner has learned from {learned}; give {cure}")
+class OtherForm(UsageError):
+    """Report examples whose features cannot be those from which the learner has learned; `fault` has no advice."""
+
+    def __init__(self, given: str, learned: str, cure: str) -> None:
+        self.fault = f"the examples are {given}, and the learner has learned from {learned}"
+        super().__init__(f"{self.fault}; give {cure}")
 
 
 def kind_of_labels(given: object, y: object, lists: bool) -> KindOfLabels:

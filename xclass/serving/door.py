@@ -230,7 +230,7 @@ class Door(Listener):
 
     def __init__(self, service: Service, options: Options) -> None:
         place = options.socket or f"{options.host}:{options.port}"
-        super().__init__(f"cannot listen at {place}", "--port" if options.socket is None else "--socket")
+        super().__init__(f"cannot listen at {place}", "--host or --port" if options.socket is None else "--socket")
         self.service, self.options = service, options
         self._own_file: os.stat_result | None = None  # the socket
 

@@ -34,9 +34,11 @@ from ...reductions.core.probabilities import Options as ListingOptions
 from ...reductions.core.spec import Wanted
 from ...system.printable import printable
 from ...system.steps import Steps, pause
+from ...text import malformed
 
 MOST_WARNINGS = 10  # of a request that are answered
 PLACE = re.compile(r"^(batch:|y\[|sample_weight\[)([0-9]+)")  # of an example in a message
+LABELS = re.compile(r"^y\b")  # at the beginning of a message
 BATCH_WORK = 512  # most work of a batch, unless it has a single example; about 10 ms
 BYTES_OF_WORK, VALUES_OF_WORK = 64, 8  # of an example that take about the time of one with few features
 SHOWN_COLUMNS = 5  # of a table, in a message
@@ -201,14 +203,17 @@ class Explainer:
         try:
             ended = self._steps.resume()
         finally:
-            self._notes += learner.core.take_notes()
+            self._notes += [_moved(note, 0) for note in learner.core.take_notes()]
         return {"explanations": self._steps.result(), **_warnings(self._notes)} if ended else None
 
     def _explained(self) -> list[Answer]:
         learner = self._learner
         assert learner is not None
         examples, shares, found = self._question.examples, self._question.shares, list[Answer]()
-        batches = list(learner.inputs.batches(examples))
+        try:
+            batches = list(learner.inputs.batches(examples))
+        except XclassError as error:
+            raise _in_json(error, learner.core) from None
         single = (batch_ops.cut(batch, i, i + 1) for batch in batches for i in range(batch.n))
         given = learner.inputs.opened(examples)
         for one in results.explanations(learner.core, single, given, self._question.k or 2, most=shares):
@@ -234,9 +239,7 @@ def _converted(
                 raise UsageError(f"{learner.core.config.reduction.name} does not estimate probabilities; leave k out")
             given = learner.converted(functools.partial(_batches, question, learns, learner.inputs), learns)
         except XclassError as error:
-            form = _form(learner.core) if isinstance(error, UsageError) else ""
-            error.args = (_moved(str(error), question.before) + form,)
-            found.append(error)
+            found.append(_in_json(error, learner.core, question.before))
             continue
         for batch in given:
             batches.append(batch)
@@ -249,12 +252,23 @@ def _converted(
 
 
 def _form(core: LearnerCore) -> str:
-    """Return the end of a message about examples of another form than those learned: the JSON to send."""
+    """Return the advice for examples of another form than those learned: the JSON to send."""
     shown = {NUMBER: 0.5, TEXT: "some words", CATEGORY: "red", DENSE: [0.5, 1.0]}
     columns = {name: shown[kind] for name, kind in itertools.islice(core.schema.columns.items(), SHOWN_COLUMNS)}
     if columns:
-        return f"; send {json.dumps({'examples': [{'features': columns}]}, ensure_ascii=False)}"
-    return '; send {"rows": [[0.5, 1.0]]}' if core.schema.form == MATRICES else ""
+        return f"send {json.dumps({'examples': [{'features': columns}]}, ensure_ascii=False)}"
+    if core.schema.form != MATRICES:
+        return 'send {"texts": ["some words"]}'
+    width = core.schema.width
+    row = [0.5] * min(width or 2, SHOWN_COLUMNS)
+    return f"send {json.dumps({'rows': [row]})}" + f", with {width} numbers in each row" * bool(width)
+
+
+def _in_json(error: XclassError, core: LearnerCore, before: int = 0) -> XclassError:
+    """Return an error with a message for the client, which sends JSON; `before` is as in `Question`."""
+    told = f"{error.fault}; {_form(core)}" if isinstance(error, inputs.OtherForm) else str(error)
+    error.args = (_moved(told, before),)
+    return error
 
 
 class _ClassesRenumbered(Exception):
@@ -359,8 +373,10 @@ def _finite(prediction: Any) -> Any:
 
 
 def _moved(message: str, before: int) -> str:
-    """Return a message that begins with the number of an example with that in the whole request."""
-    return PLACE.sub(lambda found: f"{found[1]}{int(found[2]) + before}", message) if before else message
+    """Return a message for the client, which sends JSON; an example has the number that it has in the whole request."""
+    moved = PLACE.sub(lambda found: f"{found[1]}{int(found[2]) + before}", message) if before else message
+    named = LABELS.sub("labels", moved).replace(malformed.CURE, ". Correct the line")
+    return named.replace(inputs.DOCUMENTS, "send texts")
 
 
 def _warnings(notes: Sequence[str]) -> dict[str, list[str]]:
