@@ -1,4 +1,7 @@
-"""Advice of messages is followed as it is shown, and then the message is gone."""
+"""Advice of the command's messages is followed as it is shown, and then the message is gone.
+
+`tests/contract/test_advice_of_every_interface.py` does so for the other interfaces.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,12 @@ import re
 import shlex
 import signal
 import time
-import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 from command import start_process
 from command import xclass as command
 
-import xclass
 from xclass.cli import declared, vw_flags
 from xclass.options.declare import options_of
 
@@ -132,10 +132,6 @@ def test_advice_about_options_of_vw_names_options_that_exist():
             assert named in known or named in flags.split() or named == "--lambda", (flags, named)
 
 
-def learned(options=(), **more):
-    return lambda: xclass.Learner(*options, **more).close()
-
-
 STREAM = [f"{1 + i % 3} | w{i % 3} v{i % 7}\n" for i in range(60)]
 ON = r"to go on, give the examples after the first (\d+) to xclass (.*)"
 
@@ -168,65 +164,3 @@ def test_a_run_with_checkpoints_goes_on_as_its_message_says(place, stopped):
     done = command(*shlex.split(follow.splitlines()[0]), stdin="".join(STREAM[int(learned) :]))
     assert done.status == 0, done.err
     assert Path("m").read_bytes() == Path("whole").read_bytes()
-
-
-def fitted(**parameters):
-    from xclass.sklearn import XClassifier
-
-    return lambda: XClassifier(**parameters).fit(["a b", "c d"] * 3, ["p", "q"] * 3)
-
-
-def of_file(name, **more):
-    return lambda: xclass.Learner("oaa", 3).learn_file(name, **more)
-
-
-OAA3, WORD = ("oaa", 3), "mean '(\\w+)'"
-ROWS = np.ones((2, 3), np.float32)
-# a call, and for its message the same call as the message advises
-OF_LIBRARY = [
-    (learned(OAA3, alpha=0.1), "mean '(l2)'", lambda word: learned(OAA3, **{word: 0.1})),
-    (learned(OAA3, loss="logistic"), WORD, lambda word: learned(OAA3, **{word: "logistic"})),
-    (learned(OAA3, loss_function="log"), WORD, lambda word: learned(OAA3, loss_function=word)),
-    (learned(("ova", 3)), WORD, lambda word: learned((word, 3))),
-    (learned(OAA3, bitz=12), WORD, lambda word: learned(OAA3, **{word: 12})),
-    (learned(OAA3, skips=["1"]), "it needs (\\w+)", lambda word: learned(OAA3, skips=["1"], **{word: ["2"]})),
-    (learned(OAA3, oaa=3), "give reduction='(\\w+)'", lambda word: learned(OAA3)),
-    (fitted(loss="log_loss"), WORD, lambda word: fitted(loss=word)),
-    (fitted(reduction="oaa", options={"alpha": 0.1}), WORD, lambda word: fitted(reduction="oaa", options={word: 0.1})),
-    (fitted(options="--passes 3"), "give (passes)=3", lambda word: fitted(**{word: 3})),
-    (fitted(options={"bits": 12}), "give (bits)=12", lambda word: fitted(**{word: 12})),
-    (fitted(options={"seed": 1}), "mean '(random_seed)'", lambda word: fitted(random_state=1)),
-    (fitted(options={"random_seed": 1}), "give (random_state)=1", lambda word: fitted(**{word: 1})),
-    (fitted(reduction="multilabel"), "give it to (XMultilabelClassifier)", lambda word: fitted()),
-    (of_file("t.csv", format="CSV"), "mean '(csv)'", lambda word: of_file("d.vw", format="vw")),
-    (lambda: xclass.Learner("oaa", 3).learn_many(["1 | a", "9 | b"]), "use on_bad_line (skip)",
-     lambda word: lambda: xclass.Learner("oaa", 3, on_bad_line=word).learn_many(["1 | a", "9 | b"])),
-    (of_file("bad.vw"), "use on_bad_line (skip)",
-     lambda word: lambda: xclass.Learner("oaa", 3, on_bad_line=word).learn_file("bad.vw")),
-    (lambda: xclass.Learner("oaa", 3).predict("1 | a\n2 | b"), "go to learn_many\\(\\) and (predict_many)\\(\\)",
-     lambda word: lambda: getattr(xclass.Learner("oaa", 3), word)("1 | a\n2 | b")),
-    (lambda: xclass.Learner().learn_many(["a | b", "c"], ["x", "y"]), "give (xclass.Documents)\\(texts\\)",
-     lambda word: lambda: xclass.Learner().learn_many(xclass.Documents(["a | b", "c"]), ["x", "y"])),
-    (lambda: list(xclass.read_vw("lists.vw")), "give labels='(lists)'",
-     lambda word: lambda: list(xclass.read_vw("lists.vw", labels=word))),
-    (lambda: xclass.Learner("oaa", 3).learn(ROWS[0], 1), "(learn_many)\\(X\\[:1\\], \\[3\\]\\)",
-     lambda word: lambda: xclass.Learner("oaa", 3).learn_many(ROWS[:1], [1])),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("call", "advice", "followed"), OF_LIBRARY)
-def test_advice_of_the_library_is_followed(place, call, advice, followed):
-    def said(function):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                function()
-            except (xclass.UsageError, xclass.DataError) as error:
-                return [str(error)], True
-        return [str(one.message) for one in caught if isinstance(one.message, xclass.XclassWarning)], False
-
-    first, _ = said(call)
-    shown = next((re.search(advice, one) for one in first if re.search(advice, one)), None)
-    assert shown is not None, first
-    second, failed = said(followed(shown[1]))
-    assert not failed and not set(first) & set(second), second
