@@ -138,10 +138,8 @@ class Scales:
             return
         planes = self._planes(predict_only and "scales.seen" not in arrays)
         largest = sys.float_info.max
-        high = {"size": largest, "seen": min(self.window, largest), "valued": 1}
-        stored_arrays.unpack_table(
-            "scales", arrays, planes, lambda plane, x: stored_arrays.check_range(f"scales.{plane}", x, 0, high[plane])
-        )
+        ranges = {"size": (0, largest), "seen": (0, min(self.window, largest)), "valued": (0, 1)}
+        stored_arrays.unpack_in_ranges("scales", arrays, planes, ranges)
 
 
 def slots_of(index: UInt32s) -> Int64s:

@@ -144,6 +144,16 @@ def unpack_table(
         at = end
 
 
+def unpack_in_ranges(
+    name: str,
+    arrays: Mapping[str, Stored],
+    planes: Mapping[str, AnyArray],
+    ranges: Mapping[str, tuple[float, float]],
+) -> None:
+    """Do as `unpack_table` after checking that the numbers of each plane are in its range, lowest and highest."""
+    unpack_table(name, arrays, planes, lambda plane, x: check_range(f"{name}.{plane}", x, *ranges[plane]))
+
+
 def take_index(name: str, arrays: Mapping[str, Stored], slots: int) -> UInt32s:
     """Return the row numbers, uint32[n], of a table that was stored without its empty rows.
 
@@ -183,9 +193,11 @@ def check_memory(name: str, needed: int) -> None:
         )
 
 
-def fill(name: str, arrays: Mapping[str, Stored], target: AnyArray) -> None:
-    """Copy a stored array into `target`."""
-    target[...] = take(name, arrays, target.dtype, target.shape)
+def fill(
+    name: str, arrays: Mapping[str, Stored], target: AnyArray, low: float | None = None, high: float = math.inf
+) -> None:
+    """Copy a stored array, checked as by `take`, into `target`."""
+    target[...] = take(name, arrays, target.dtype, target.shape, low, high)
 
 
 def take_row_numbers(name: str, arrays: Mapping[str, Stored], bound: int) -> Int32s:

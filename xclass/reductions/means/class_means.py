@@ -324,11 +324,10 @@ class ClassMeans:
         ):
             raise stored_arrays.unfit("hits", "two sums of weights are required")
         self.hits = np.array(hits, np.float64)
-        count = stored_arrays.take("count", arrays, np.float64, None)
+        count = stored_arrays.take("count", arrays, np.float64, None, float(LEAST_WEIGHT), stored_arrays.MAX_SUM)
         self.size = size = len(count)
         if size > labels:
             raise stored_arrays.unfit("count", f"it has {size} classes, but there are {labels} labels")
-        stored_arrays.check_range("count", count, float(LEAST_WEIGHT), stored_arrays.MAX_SUM)
         self.reserve(max(size, 1))
         self.classes.weight[:size] = count
         psi = np.ones(d, np.float32)
@@ -349,8 +348,8 @@ class ClassMeans:
 
     def _restore_learning(self, arrays: Mapping[str, Stored], labels: int) -> None:
         d, size = self.d, self.size
-        self.scatter = stored_arrays.take("scatter", arrays, np.float64, (d, d)).copy()
-        stored_arrays.check_range("scatter", self.scatter, -stored_arrays.MAX_SUM, stored_arrays.MAX_SUM)
+        most_sum = stored_arrays.MAX_SUM
+        self.scatter = stored_arrays.take("scatter", arrays, np.float64, (d, d), -most_sum, most_sum).copy()
         squares = stored_arrays.take("squares", arrays, np.float32, (size,), 0, float(kernels.LARGEST_SQUARES))
         self.classes.squares[:size] = squares
         for place, kept, most in (("ring", self.ring, RING), ("pending", self.pending, MOST_ROWS - 1)):
@@ -359,12 +358,10 @@ class ClassMeans:
             if len(own) > most:
                 raise stored_arrays.unfit(f"{place}.own", f"it has {len(own)} rows, but at most {most} are kept")
             for name, array in kept._asdict().items():
-                stored = stored_arrays.take(f"{place}.{name}", arrays, array.dtype, (len(own), *array.shape[1:]))
                 low, high = {"own": (0, known - 1), "near": (-1, size - 1), "weight": (0, MOST_NUMBER)}.get(
                     name, (-MOST_NUMBER, MOST_NUMBER)
                 )
-                stored_arrays.check_range(f"{place}.{name}", stored, low, high)
-                array[: len(own)] = stored
+                stored_arrays.fill(f"{place}.{name}", arrays, array[: len(own)], low, high)
             if place == "ring":
                 self.filled = len(own)
             else:

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import AnyArray, Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt32s, UInt64s
+from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt32s, UInt64s
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import ModelError
 from ...kernels import fast_math, hash_table, top_k
@@ -176,7 +176,7 @@ class FeatureIndex:
             target[: len(label)] = stored
         if not predict_only or "index_rows.wear" in arrays:
             wear = index.wear if len(index.wear) else np.zeros(1 << self._bits, np.float32)
-            _unpack("index_rows", arrays, {"wear": wear}, {"wear": LARGEST})
+            stored_arrays.unpack_in_ranges("index_rows", arrays, {"wear": wear}, {"wear": (0, LARGEST)})
         index.label[: len(label)] = label
         index.size[0] = len(label)
         enter_labels(index)
@@ -185,29 +185,22 @@ class FeatureIndex:
         """Return the index with the rows of a model file; one that is packed stays so if few slots are in use."""
         bits, index = self._bits, self.index
         planes = {"class": np.uint32, "count": np.float32}
-        highest = {"class": classes, "count": LARGEST}
+        ranges = {"class": (0, classes), "count": (0, LARGEST)}
         packed = len(index.bitmap) > 0
         few = stored_arrays.rows_in_use("index", arrays, index.slots << bits, planes) if packed else None
         if few is not None:
             slot, rows = few
             for plane, x in rows.items():
-                stored_arrays.check_range(f"index.{plane}", x, 0, highest[plane])
+                stored_arrays.check_range(f"index.{plane}", x, *ranges[plane])
             packed_rows = index_rows.packed_rows(bits, index.slots, slot, rows["class"], rows["count"])
             index = index._replace(**packed_rows._asdict())
         else:
             if packed:
                 stored_arrays.check_memory("index.class", PAIR_BYTES * index.slots << bits)
                 index = index._replace(**index_rows.all_rows(bits, index.slots)._asdict())
-            _unpack("index", arrays, {"class": index.pair[0::2], "count": index.times[1::2]}, highest)
+            pairs = {"class": index.pair[0::2], "count": index.times[1::2]}
+            stored_arrays.unpack_in_ranges("index", arrays, pairs, ranges)
         return index
-
-
-def _unpack(
-    table: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray], highest: Mapping[str, float]
-) -> None:
-    stored_arrays.unpack_table(
-        table, arrays, planes, lambda plane, x: stored_arrays.check_range(f"{table}.{plane}", x, 0, highest[plane])
-    )
 
 
 def _with_capacity(index: Index, classes: int) -> Index:

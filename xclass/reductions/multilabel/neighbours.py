@@ -111,10 +111,9 @@ def arrays(rows: Neighbours) -> dict[str, Stored]:
 def restore(rows: Neighbours, arrays: Mapping[str, Stored], labels: int) -> None:
     """Fill new rows with the arrays of a model file; no label may be above `labels`."""
     row = stored_arrays.take("neighbours.row", arrays, np.uint32, None)
-    used = stored_arrays.take("neighbours.used", arrays, np.uint32, row.shape)
+    used = stored_arrays.take("neighbours.used", arrays, np.uint32, row.shape, 1, 2 * SLOTS - 1)
     if len(row) and not (row[-1] < len(rows.used) and (row[1:] > row[:-1]).all()):
         raise stored_arrays.unfit("neighbours.row", f"its row numbers are not rising, or exceed {len(rows.used)}")
-    stored_arrays.check_range("neighbours.used", used, 1, 2 * SLOTS - 1)
     filled = np.arange(SLOTS) < used[:, None]
     shape = (int(np.count_nonzero(filled)),)
     pair = np.zeros((len(row), SLOTS, 2), np.uint32)

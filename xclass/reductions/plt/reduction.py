@@ -235,13 +235,11 @@ class LabelTree(MultilabelLearner):
                 label_tree.restored("tree", arrays), tagged_words.restored("weights", self.nodes.words, arrays)
             )
             m = max(int(self.tree.size[nodes.NODES]), 1)
-            self.nodes.bias[:m] = stored_arrays.take("bias", arrays, np.float32, (m,))
-            stored_arrays.check_range("bias", self.nodes.bias, -LARGEST, LARGEST)
+            self.nodes.bias[:m] = stored_arrays.take("bias", arrays, np.float32, (m,), -LARGEST, LARGEST)
             if self.predict_only and "seen" not in arrays:
                 self.nodes.seen[0] = ONE  # so that the root is scored, which may have learned
             else:
-                self.nodes.seen[:m] = stored_arrays.take("seen", arrays, np.float32, (m,))
-            stored_arrays.check_range("seen", self.nodes.seen, 0, LARGEST)
+                self.nodes.seen[:m] = stored_arrays.take("seen", arrays, np.float32, (m,), 0, LARGEST)
             self.nodes.regularisation[:] = arow.restored_regularisation(arrays, nodes.LEAST_R, nodes.MOST_R)
             self.random[:] = stored_arrays.take("random", arrays, np.uint64, (1,))
             self.frequencies.restore(arrays)

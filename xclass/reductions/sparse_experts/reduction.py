@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Int64s, UInt32s
+from ...array_types import Bools, Int64s, UInt32s
 from ...binary import gd
 from ...binary.finite import LARGEST
 from ...data.batch import HIGHEST_LABEL
@@ -209,28 +209,21 @@ class SparseExperts(Learner):
         """Restore a model; `size` bounds loops over `label`, whose numbers are indexes and must ascend."""
         e = self.experts
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            stored_arrays.unpack_table("weights", arrays, {"w": e.w}, lambda _, w: _check_weights("weights.w", w))
-            stored_arrays.fill("gate", arrays, e.gate)
-            _check_weights("gate", e.gate)
-            stored_arrays.fill("size", arrays, e.size)
-            stored_arrays.check_range("size", e.size, 1, self.classes)
+            weights = -float(LARGEST), float(LARGEST)
+            stored_arrays.unpack_in_ranges("weights", arrays, {"w": e.w}, {"w": weights})
+            stored_arrays.fill("gate", arrays, e.gate, *weights)
+            stored_arrays.fill("size", arrays, e.size, 1, self.classes)
             label = stored_arrays.take("label", arrays, np.int32, (int(e.size.sum()),), 0, self.classes - 1)
             begin = np.cumsum(e.size) - e.size
             for j, (first, size) in enumerate(zip(begin.tolist(), e.size.tolist(), strict=True)):
                 e.label[j, :size] = label[first : first + size]
                 if (np.diff(e.label[j, :size]) <= 0).any():
                     raise stored_arrays.unfit("label", f"the classes of expert {j + 1} do not ascend")
-            seen = stored_arrays.take("seen", arrays, np.uint8, (self.classes,), 0, 1)
-            e.seen[:] = seen
-            for name, target, least in (("mean", e.mean, 1e-300), ("passed", e.passed, 0.0)):
-                stored_arrays.fill(name, arrays, target)
-                stored_arrays.check_range(name, target, least, 1e300)
+            e.seen[:] = stored_arrays.take("seen", arrays, np.uint8, (self.classes,), 0, 1)
+            stored_arrays.fill("mean", arrays, e.mean, 1e-300, 1e300)
+            stored_arrays.fill("passed", arrays, e.passed, 0.0, 1e300)
             e.learned[0] = stored_arrays.take_count("learned", facts)
             self.outside = stored_arrays.take_count("outside", facts)
-
-
-def _check_weights(name: str, weights: Float32s) -> None:
-    stored_arrays.check_range(name, weights, -float(LARGEST), float(LARGEST))
 
 
 REDUCTION = Reduction(
