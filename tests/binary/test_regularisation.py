@@ -264,3 +264,16 @@ def test_option_without_effect_or_sense_is_refused_by_its_flag(words, message):
     result = xclass("-d", "data", *words)
     assert result.status == 2
     assert message in result.err
+
+
+@pytest.mark.parametrize("learner", ["--oaa 3", "--ect 3", "--recall_tree 3", "--log_multi 3", "--multilabel_oaa 4"])
+def test_a_model_of_vw_exact_loads_with_and_without_the_option(tmp_path, learner):
+    """VW has one state of --l1 and --l2 for all classes, which a model without --vw_exact applies to its weights."""
+    (tmp_path / "d").write_text("1 | a b\n2 | b c\n3 | c a\n" * 9)
+    words = ("-d", "d", "--quiet", "--l1", "1e-4", "--l2", "1e-3")
+    learn(*words, *learner.split(), "--vw_exact", "-f", "m", cwd=tmp_path)
+    for name, exact in (("p", ()), ("q", ("--vw_exact",))):
+        learn("-d", "d", "-t", "-i", "m", "-p", name, "--quiet", *exact, cwd=tmp_path)
+    # VW compares the scores of lists with 0, not with their threshold
+    assert learner.startswith("--multi") or (tmp_path / "p").read_text() == (tmp_path / "q").read_text()
+    learn(*words, "-i", "m", "--vw_exact", "-f", "n", cwd=tmp_path)

@@ -394,7 +394,7 @@ def test_more_names_than_classes(tmp_path):
             "a | x\nb,c | y\n",
             "batch:2:3: the line has several labels, the second of them at 'c', and this reduction learns one",
         ),
-        ("x\ta\tb |\n", "batch:1:3: label 'a' contains a comma or an unprintable character"),
+        ("x\ta\tb |\n", "batch:1:3: label 'a' has a tab or another control character; remove it"),
         ("a b c | x\n", "batch:1:1: the words from 'a' to the first bar . are more than a label and a weight"),
         ("a | x\nb heavy | y\n", "batch:2:3: weight 'heavy' is not a finite number"),
     ],

@@ -169,11 +169,12 @@ def restore_table(
 def _restore_shrunk(name: str, table: Table, arrays: Mapping[str, Stored]) -> None:
     """Restore the state of --l1 and --l2, if the model has one.
 
-    A table without regularisation applies the state to its weights instead.
+    A table without regularisation, or with one state where the model has one for each subproblem or the reverse, which
+    --vw_exact decides, applies the state to its weights instead.
     """
     if name not in arrays:
         return
-    if len(table.shrunk):
+    if len(table.shrunk) == len(arrays[name]):
         stored_arrays.fill(name, arrays, table.shrunk)
         return
     state = np.empty((1 if len(arrays[name]) == 1 else len(table.sums), 2))

@@ -43,7 +43,8 @@ class AveragedLearner(LearnerCore):
     def note_round(self) -> None:
         """Note the counts and the names of the model after a round."""
         contents = self.averaging.model
-        assert contents is not None
+        if contents is None:  # no worker has learned from an example
+            return
         self.examples, self.clock, self._counters = contents.examples, contents.clock, contents.counters
         names = class_names.separated(contents.options.get(NAMES) or "")
         self.names.append(list(names[len(self.names.names) :]))

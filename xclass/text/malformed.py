@@ -109,6 +109,7 @@ OF_NUMBERS = (LABEL, WEIGHT, INITIAL, NAMESPACE_WEIGHT, INFINITE, REAL_LABEL, PA
 OF_LABELS = (  # whose word is a label, which in a list ends at a comma
     NEGATIVE, OUTSIDE, TOO_MANY_CLASSES, SEVERAL_LABELS, CLASS_NUMBER, UNLISTED, LABEL_FORM,
 )  # fmt: skip
+CONTROL_CHARACTER = "label {seen!r} has a tab or another control character; remove it"
 TOO_LARGE = "{seen!r} is too large; the largest number is 3.4e+38"  # instead of a sentence about what is no number
 TWO_SPELLINGS = (
     "label {seen!r} is the same class as {earlier!r}, because names have _ in place of blanks; rename one if they are "
@@ -168,6 +169,8 @@ VW_TREATMENT = {  # added to a message under --on_bad_line vw
 
 
 def sentence_about(problem: int, text: UInt8s, position: int) -> str:
+    if problem == LABEL_NAME and b"," not in text[position : position + MOST_BYTES].tobytes().split(b" ")[0]:
+        return CONTROL_CHARACTER
     if problem in OF_NUMBERS and numbers.is_too_large(text[position : position + 1000].tobytes().lstrip()):
         return TOO_LARGE
     return SENTENCES[problem]

@@ -321,7 +321,8 @@ class LabelReport:
             lost, whole = self._micro(self._best or self.sums)
             figures["micro_f1"] = (whole - lost) / whole if whole else 0.0
             f1 = np.divide(twice, both, out=np.zeros(len(both)), where=both > 0)
-            figures["macro_f1"] = float((f1[both > 0] if self.grows and whole else f1).mean()) if len(f1) else 0.0
+            counted = f1[both > 0] if self.grows and whole else f1
+            figures["macro_f1"] = float(counted.mean()) if len(counted) else 0.0
             figures["hamming_loss"] = lost / float(total[2])
         if (error := calibration.calibration_error(bins)) is not None:
             figures["calibration_error"] = error
