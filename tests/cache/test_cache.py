@@ -289,8 +289,21 @@ def test_a_change_right_after_the_cache_was_made_is_noticed(tmp_path):
         os.utime(path, ns=(0, then["time"][0]))
         assert cache_key.stale_reason({"files": [then]}, {}, [str(path)]) == f"{path} has changed"
     other = path.rename(tmp_path / "data.csv")
-    reason = f"the name of its data file ended in no letters, unlike {other}"  # and so had another format, perhaps
+    reason = f"it was made from data, not from {other}"  # whose ending may mean another format
     assert cache_key.stale_reason({"files": [then]}, {}, [str(other)]) == reason
+    then = cache_key.settled_entry(str(other))
+    renamed = other.rename(tmp_path / "renamed.csv")
+    assert (
+        cache_key.stale_reason(
+            {"files": [then | {"time": cache_key.file_entry(str(renamed))["time"]}]}, {}, [str(renamed)]
+        )
+        == ""
+    )
+    renamed.write_text("1 |a b c\n")
+    assert (
+        cache_key.stale_reason({"files": [then]}, {}, [str(renamed)])
+        == f"it was made from data.csv, not from {renamed}"
+    )
 
 
 def test_any_damage_is_noticed_and_changes_no_answer(made):

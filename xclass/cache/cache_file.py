@@ -101,7 +101,7 @@ SOURCE = Record(  # a file of the data, see `cache_key.file_entry`
     {
         "size": Whole(),
         "time": List(Whole(-(1 << 62)), 2, 2),
-        "endings": List(Text(), most=2),
+        "name": Text(),
     }
 )
 FACTS = Record(

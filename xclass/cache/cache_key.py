@@ -17,7 +17,7 @@ from typing import Any
 
 from ..options.declare import OptionGroup
 
-VERSION = 7  # incremented whenever the format of blocks changes
+VERSION = 8  # incremented whenever the format of blocks changes
 SHOWN_LENGTH = 200  # characters of a value in a message
 # nanoseconds between two times that a file system can give, at most, and on one that counts whole seconds
 STEP, COARSE_STEP = 2 * 10**7, 2 * 10**9
@@ -47,8 +47,13 @@ def file_entry(path: str) -> dict[str, Any]:
     return {
         "size": status.st_size,
         "time": [status.st_mtime_ns, status.st_ctime_ns],
-        "endings": Path(path).suffixes[-2:],  # which say the format
+        "name": os.path.basename(path),
     }
+
+
+def _endings(name: str) -> list[str]:
+    """Return the endings of a file's name, which say the format."""
+    return Path(name).suffixes[-2:]
 
 
 def settled_entry(path: str) -> dict[str, Any]:
@@ -82,10 +87,12 @@ def stale_reason(stored_key: dict[str, Any], current_key: dict[str, Any], paths:
         return f"the number of its data files was {len(files)} and is now {len(paths)}"
     for path, stored in zip(paths, files, strict=True):
         current = file_entry(path)
+        renamed = current["name"] != stored["name"]
+        changed = any(current[name] != stored[name] for name in ("size", "time"))
+        if renamed and (changed or _endings(current["name"]) != _endings(stored["name"])):
+            return f"it was made from {stored['name']}, not from {path}"
         if current["size"] != stored["size"]:
             return f"{path} has changed: it had {stored['size']} bytes and now has {current['size']}"
-        if current["endings"] != stored["endings"]:
-            return f"the name of its data file ended in {''.join(stored['endings']) or 'no letters'}, unlike {path}"
-        if current["time"] != stored["time"]:
+        if changed:
             return f"{path} has changed"
     return ""
