@@ -41,7 +41,7 @@ class _Received(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError("timed out")
+            raise TimeoutError
         self._socket.settimeout(left)
         return self._socket.recv_into(buffer)
 
@@ -62,7 +62,23 @@ class Client:
         self._closed, self._lock = False, threading.Lock()
         self._connect()
 
+    @contextlib.contextmanager
+    def _time_limit(self) -> Iterator[None]:
+        """Name the server, the limit and what to do in an error because the `with` block takes too long."""
+        try:
+            yield
+        except TimeoutError:
+            place = self._path or "{}:{}".format(*self._address)
+            raise TimeoutError(
+                f"{place}: the server has not answered within {self._timeout:g} seconds; check that xclass serve runs "
+                f"there, send fewer lines at once, or give Client a larger timeout"
+            ) from None
+
     def _connect(self) -> None:
+        with self._time_limit():
+            self._open()
+
+    def _open(self) -> None:
         if self._path is None:
             self._socket = socket.create_connection(self._address, self._timeout)
         else:
@@ -168,8 +184,9 @@ class Client:
         for _, part in itertools.groupby(zip(sent, ends, strict=True), lambda one: one[1] // AT_ONCE):
             texts = [text for text, _ in part]
             with self._exchange() as received:
-                self._socket.sendall(b"".join(texts))
-                answers = [self._line(received) for _ in texts]
+                with self._time_limit():
+                    self._socket.sendall(b"".join(texts))
+                    answers = [self._line(received) for _ in texts]
                 if not all(answer.endswith("\n") for answer in answers):
                     raise ConnectionError("the server has closed the connection before it has answered all lines")
             for line, answer in zip(lines[len(found) :], answers, strict=False):

@@ -272,7 +272,8 @@ def test_an_answer_that_takes_too_long_is_an_error_whatever_arrives(answer):
         thread = threading.Thread(target=accept)
         thread.start()
         began = time.monotonic()
-        with pytest.raises(TimeoutError):
+        place = f"127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(TimeoutError, match=f"^{place}: the server has not answered within 0.5 seconds; .* timeout"):
             Client(port=listening.getsockname()[1], timeout=0.5)
         assert time.monotonic() - began < 5
         ended.set()
