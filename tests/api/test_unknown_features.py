@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import warnings
 
@@ -131,3 +132,5 @@ def test_columns_that_count_from_another_number(reduction):
             found = notes(model.predict_many, given)
             assert len(found) == bool(said) and all(said in one and "zero_based=True" in one for one in found)
             assert not notes(model.predict_many, given)
+            again = pickle.loads(pickle.dumps(model))
+            assert bool(notes(again.learn_many, given, np.arange(300) % 3 + 1)) == bool(said)

@@ -431,7 +431,10 @@ def test_columns_that_count_from_another_number_than_those_learned_are_noted(tmp
     for learned in (0, 1):
         learn("-d", f"{learned}.svm", "--oaa", 3, "-b", 12, "-f", "m", cwd=tmp_path)
         for given in (0, 1):
-            said = learn("-d", f"{given}.svm", "-t", "-i", "m", cwd=tmp_path).err
-            assert ("as if they were counted from" in said) == (learned != given)
-            with pytest.warns(library.XclassWarning) if learned != given else contextlib.nullcontext():
-                library.load(tmp_path / "m").evaluate(tmp_path / f"{given}.svm")
+            for words in (["-t"], ["-f", "continued"]):
+                said = learn("-d", f"{given}.svm", *words, "-i", "m", cwd=tmp_path).err
+                assert ("as if they were counted from" in said) == (learned != given)
+            with library.load(tmp_path / "m") as model:
+                for use in (model.evaluate, model.learn_file):
+                    with pytest.warns(library.XclassWarning) if learned != given else contextlib.nullcontext():
+                        use(tmp_path / f"{given}.svm")

@@ -84,7 +84,7 @@ class Inputs:
         )
         self._text = ""  # the first of the last texts
         core.namespace_of_words = self._namespace_of_words
-        self._core, self._matrix_seen = weakref.ref(core), False
+        self._core, self._matrix_seen = weakref.ref(core), set[bool]()  # to predict, to learn
         self._noted: frozenset[str] = frozenset()  # columns of which a note says that they are left out, other notes
 
     @cached_property
@@ -364,8 +364,8 @@ class Inputs:
             raise OtherForm("sparse matrices", learned, "an array, `X.toarray()` of a sparse matrix")
         if isinstance(table, tables.DenseTable):
             self._note_once(note_about_rows(self._config, table.values.shape[1]))
-        if isinstance(table, tables.SparseTable) and not learn:
-            self._note_shift(table)
+        if isinstance(table, tables.SparseTable):
+            self._note_shift(table, learn)
         weight = None if sample_weight is None else weights_of(sample_weight, table.n)
         labels = self.labels.fields(y, table.n, learn)
         learn = learn and table.n > 0
@@ -392,11 +392,11 @@ class Inputs:
             notes += self._schema.changed(frame.first_cells())
         self.notes += [f"the examples: {note}" for note in notes]
 
-    def _note_shift(self, table: tables.SparseTable) -> None:
+    def _note_shift(self, table: tables.SparseTable, learn: bool) -> None:
         """Add a note if columns seem to count from 0 where those learned from count from 1, or the reverse."""
         core = self._core()
-        if not self._matrix_seen and core is not None:
-            self._matrix_seen = True
+        if learn not in self._matrix_seen and core is not None:
+            self._matrix_seen.add(learn)
             advice = "load_svmlight_file(..., zero_based=True) keeps the numbers that a file has"
             self._note_once(unknown_features.shifted(core, table.first_columns(), self._rule, "matrix", advice))
 

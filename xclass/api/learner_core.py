@@ -264,7 +264,7 @@ class LearnerCore:
             format = None if self._source is None else self._source.format
             self._label_check.doubted |= format is not None and format.doubted
             self.notes += self._label_check.check(batch, self._source is not None)
-        if not learn and self._source is not None:
+        if self._source is not None:
             self._note_shift(self._source)
         file = "" if self._source is None else self._source.name
         tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock, file)
@@ -342,7 +342,7 @@ class LearnerCore:
     def read_from(self, source: Source | None) -> None:
         """Take the warnings of a source from now on, whose examples `tasks` is given; None ends that."""
         self.notes[:] = self.take_notes()
-        self._source = source
+        self._source, self._shift_sought = source, False
 
     def take_notes(self) -> list[str]:
         """Return the warnings that were not returned before; another thread may add some meanwhile."""
