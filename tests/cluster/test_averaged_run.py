@@ -178,7 +178,7 @@ def test_what_was_merged_is_saved_if_a_class_is_one_too_many(place):
         (["--plt", 30, "--learn_names"], "--workers: workers learn no names of lists of labels; list the names by"),
         (["--oaa", 30, "--shuffle", 9], "--shuffle cannot be combined with --workers"),
         (["--oaa", 30, "--audit"], "--audit cannot be combined with --workers: it needs all examples in one process"),
-        (["--oaa", 30, "-c"], "--cache cannot be combined with --workers: the workers keep no cache"),
+        (["--oaa", 30, "-c"], "--cache cannot be combined with --workers: the workers keep no cache; leave it out"),
         (["--oaa", 30, "--vw_exact"], "--vw_exact cannot be combined with --workers"),
         (["--oaa", 30, "--resume_run"], "give -f MODEL"),
         (["--oaa", 30, "--resume_run", "-f", "m", "--passes", 2], "that saves the model of its best pass"),

@@ -12,7 +12,7 @@ SYNC_EVERY = 4000  # see docs/cluster.md
 NOT_IN_PARTS = {  # options that need all of the data in one process, where workers read parts of it, and why
     "shuffle": "each worker reads its part in the order of the data; shuffle the files",
     "examples initial_pass_length": "each worker reads its part to the end; give fewer files",
-    "cache cache_file kill_cache": "the workers keep no cache",
+    "cache cache_file kill_cache": "the workers keep no cache; leave it out",
     "audit invert_hash explain summary errors per_class curve": "it needs all examples in one process; give it to a "
     "run with -t -i MODEL and without --workers",
 }
@@ -71,8 +71,8 @@ class Options(OptionGroup):
         *_in_parts(
             "-t and --workers",
             {
-                "sync_every resume_run holdout_after": "with -t nothing is learned",
-                "passes": "a single pass predicts all",
+                "sync_every resume_run holdout_after": "with -t nothing is learned; leave it out",
+                "passes": "a single pass predicts all; leave it out",
             },
             workers=True,
             testonly=True,
@@ -82,7 +82,7 @@ class Options(OptionGroup):
             {
                 "predictions raw_predictions": "predictions are made while several models learn; give -t -i MODEL to "
                 "another run",
-                "vw_exact": "Vowpal Wabbit averages in another way",
+                "vw_exact": "Vowpal Wabbit averages in another way; leave one of them out",
             },
             workers=True,
             testonly=None,
