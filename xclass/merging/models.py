@@ -92,7 +92,7 @@ def merge(
     with configuration.KEYWORDS:
         learner, notes = merged(models, base)
     for note in notes:
-        warnings.warn(note, XclassWarning, stacklevel=2)
+        warnings.warn(configuration.KEYWORDS(note), XclassWarning, stacklevel=2)
     return learner
 
 

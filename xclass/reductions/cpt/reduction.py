@@ -400,9 +400,11 @@ class ProbabilityTree(Learner):
         self.listing_options = wanted.listing_options
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
         if self.options.beam == 0 and self.proposals > 1 and not self.options.exact:
+            of_candidates = self.proposals == self.options.candidates and (self.options.rerank or len(self.members) > 1)
             raise UsageError(
-                f"--beam 0 follows each tree to a single class, but {self.proposals} classes are wanted (by --top_k, "
-                "--trees or --rerank); give --exact, or learn with --beam 1 or more"
+                f"--beam 0 follows each tree to a single class, but {self.proposals} classes are wanted "
+                f"({'--candidates' if of_candidates else '--top_k'}); give --exact (-i takes it, too), or learn with "
+                "--beam 1 or more"
             )
         if not self.options.rerank:  # scorers learn from as many candidates whatever is listed
             for member in self.members:

@@ -29,6 +29,7 @@ from ...data import batch_ops
 from ...data.batch import Batch
 from ...data.schema import CATEGORY, DENSE, MATRICES, NUMBER, TEXT
 from ...errors import UsageError, XclassError
+from ...options.spelling import Spelling
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.probabilities import Options as ListingOptions
 from ...reductions.core.spec import Wanted
@@ -42,6 +43,7 @@ LABELS = re.compile(r"^y\b")  # at the beginning of a message
 BATCH_WORK = 512  # most work of a batch, unless it has a single example; about 10 ms
 BYTES_OF_WORK, VALUES_OF_WORK = 64, 8  # of an example that take about the time of one with few features
 SHOWN_COLUMNS = 5  # of a table, in a message
+ARGUMENTS = Spelling(lambda: {"--top_k": "k", "--exact": "no k, start the server with --exact"})  # for the client
 CLASSES_OF_WORK = 16  # classes that are listed in about the time of a prediction
 
 
@@ -296,7 +298,8 @@ def _answer(
     Return, for each question, how many of its examples have features, none of which was learned, and how many were
     looked at.
     """
-    core.want(wanted)
+    with ARGUMENTS:
+        core.want(wanted)
     unknown = [(0, 0)] * len(questions)
     done, places = 0, whole.line
     whole = whole._replace(line=np.arange(1, whole.n + 1))  # of the examples of all questions
