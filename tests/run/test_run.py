@@ -519,6 +519,32 @@ def test_stopped_run_keeps_what_it_learned(place, number, args):
     learn("-i", "model.interrupted", "-t", "--quiet", stdin=GOOD)
 
 
+INTERRUPTED = """
+import os, signal
+from {module} import {name} as changed
+changed.{method} = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("said", ["; nothing was learned yet, so nothing was saved", ""])
+@pytest.mark.parametrize(
+    ("module", "name", "method", "words"),
+    [
+        ("xclass.text", "label_detection", "implied_options", []),
+        ("xclass.run.run", "Local", "compile", OAA),
+        ("xclass.cluster.session", "Session", "__enter__", [*OAA, "--workers", 1]),
+    ],
+)
+def test_ctrl_c_before_a_run_learns_is_answered(place, module, name, method, words, said):
+    if "--workers" in words:
+        pytest.importorskip("ray", reason="the package ray is not installed")
+    (place / "data").write_text("1 | a\n")
+    body = INTERRUPTED.format(module=module, name=name, method=method)
+    result = script(body, *words, "-d", "data", *(["-f", "model"] if said else []))
+    assert (result.status, result.err.splitlines()[-1]) == (128 + signal.SIGINT, f"xclass: stopped by SIGINT{said}")
+    assert os.listdir(place) == ["data"]
+
+
 def test_run_stopped_before_its_first_example_saves_nothing(place):
     child = start_process(*OAA, "-f", "model")
     err = StreamReader(child.stderr)

@@ -78,6 +78,7 @@ def run(argv: Sequence[str]) -> int:
     from ..reductions.presets import PRESETS
     from ..run import learner_use
     from ..run.run import run as execute_run
+    from ..run.signals import interrupt_told
     from ..text import urls
 
     model = given.get("initial_regressor")
@@ -92,9 +93,11 @@ def run(argv: Sequence[str]) -> int:
         resolve_defaults=learner_use.of_command,
     )
     with contextlib.ExitStack() as closing:
+        told = interrupt_told(terminal.error_line, given)
         peeked = bytearray()  # bytes that label detection takes from standard input
         if given.get("workers") is None:
-            notes += add_implied_options(given, groups, reductions, peeked)
+            with told:
+                notes += add_implied_options(given, groups, reductions, peeked)
             config = resolve(given)
             for path in given.get("data", ()):
                 if not urls.is_url(path) and not os.path.exists(path):  # before kernels are compiled
@@ -103,7 +106,8 @@ def run(argv: Sequence[str]) -> int:
         from ..cluster import dispatch
 
         first_lines = functools.partial(dispatch.first_lines, given, closing, resolve)
-        notes += add_implied_options(given, groups, reductions, peeked, first_lines)
+        with told:
+            notes += add_implied_options(given, groups, reductions, peeked, first_lines)
         return dispatch.execute(resolve(given), contents, notes)
 
 

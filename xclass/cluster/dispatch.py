@@ -14,6 +14,7 @@ from ..options.declare import options_of
 from ..reductions import presets, registry
 from ..run.report.console import Console
 from ..run.run import Run
+from ..run.signals import interrupt_told
 from . import run_state, shards
 from .averaged import Averaged
 from .engines import ClusterEngine
@@ -76,9 +77,11 @@ def execute(config: Config, contents: Contents | None, notes: Sequence[str]) -> 
     if not config.reader.data:
         raise UsageError("--workers: the workers open the data themselves; give files, patterns or URLs by -d")
     engine = engine_of(config)
-    tell = Console(config.run.quiet).info
-    with Session(config.cluster, tell, tell=tell) as session:
-        files = shards.find(session, config.reader.data, config.reader.format)
+    console = Console(config.run.quiet)
+    with contextlib.ExitStack() as closing:
+        with interrupt_told(console.line, config.values()):
+            session = closing.enter_context(Session(config.cluster, console.info, tell=console.info))
+            files = shards.find(session, config.reader.data, config.reader.format)
         run = Run(config.with_values({"data": files.paths}), notes, engine(session, files))
         status = run.execute(contents)
     if status == 0 and run.learning and config.run.final_regressor is not None:

@@ -20,6 +20,7 @@ from ..errors import ModelError, UsageError
 from ..model import model_file
 from ..system import leftovers, output_file
 from .passes import SavePoint
+from .signals import NOTHING_LEARNED
 
 
 class Saver:
@@ -164,7 +165,7 @@ class Saver:
         if self._model is None:
             return "no -f was given, so nothing was saved" if self.learned else ""
         if self.learned == 0 or self._learner.unlearned:
-            return "nothing was learned yet, so nothing was saved"
+            return NOTHING_LEARNED
         try:
             path = output_file.interrupted(self._model)
             self.save(path, links="replace")

@@ -42,7 +42,7 @@ from .report.console import Console
 from .results import options as results
 from .results import summary as summary_record
 from .results.recorder import Recorder
-from .signals import SignalHandler, Stopped
+from .signals import SignalHandler, Stopped, interrupt_told
 
 
 class Engine:
@@ -238,15 +238,16 @@ class Run:
             self.console.warn(jit.cache_problem())
         with contextlib.ExitStack() as closing:
             closing.callback(self.console.end_bar)
-            self._prepare(contents, closing)
-            self.counted_before = self.progress.examples
-            del contents
-            self._banner()
-            self._open_writers(closing)
-            self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
-            self.model.reduction.report_to(self.console, self.reader.fraction_read)
-            address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
-            self.engine.compile()
+            with interrupt_told(self.console.line, self.config.values()):
+                self._prepare(contents, closing)
+                self.counted_before = self.progress.examples
+                del contents
+                self._banner()
+                self._open_writers(closing)
+                self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
+                self.model.reduction.report_to(self.console, self.reader.fraction_read)
+                address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
+                self.engine.compile()
             try:
                 with self.signals:
                     error = self._run_passes()

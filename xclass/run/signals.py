@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
+
+NOTHING_LEARNED = "nothing was learned yet, so nothing was saved"
 
 
 class Stopped(KeyboardInterrupt):
@@ -15,6 +18,17 @@ class Stopped(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__()
         self.signal = signal.Signals(number)
+
+
+@contextlib.contextmanager
+def interrupt_told(line: Callable[[str], None], options: Mapping[str, Any]) -> Iterator[None]:
+    """Write a line about Ctrl-C in the `with` block, which prepares a run with these options, field name -> value."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        saves = options.get("final_regressor") is not None and not options.get("testonly")
+        line("xclass: stopped by SIGINT" + f"; {NOTHING_LEARNED}" * saves)
+        raise
 
 
 class SignalHandler:
