@@ -64,7 +64,7 @@ def library_classes() -> tuple[type, type]:
 
 
 def install(codegen: Any) -> None:
-    """Let numba leave out the steps whenever it generates code within `within`."""
+    """Let numba leave out these steps while a kernel is compiled inside `within`."""
     from numba.core import types
     from numba.core.targetconfig import ConfigStack
 
