@@ -1,29 +1,42 @@
-"""Measure the speed of `xclass serve`, beside a daemon of VW with one process, on this machine.
+"""Measure the speed of `xclass serve`: by lines, beside a daemon of VW with one process, and by HTTP.
 
     python -m scripts.serve.bench
-    python -m scripts.serve.bench --learner='--multiclass' --no_vw --rounds 5
+    python -m scripts.serve.bench --learner='--multiclass' --alone --rounds 5
 
-Both serve a model of the same data, with `-t`: `--oaa K`, unless `--learner` says otherwise. A round sends all lines on
-one connection without waiting for answers (pipelined), then some lines one at a time on one connection, and, to
-xclass alone, some on 50 connections, each of which sends a line when its last one is answered. The systems take turns.
-Prints a Markdown table: lines a second when pipelined, and times from a line to its answer in milliseconds, as medians
-over the rounds. With --json, they are also kept in a file, which `scripts.serve.plot` draws.
+All serve models of the same data, with `-t`: `--oaa K`, unless `--learner` says otherwise. The systems take turns. A
+round sends all lines on one connection without waiting for answers (pipelined), then some lines one at a time on one
+connection, and, to xclass alone, on 50 connections, each of which sends a line when its last one is answered. By HTTP,
+each request has one example, and each client sends one when its last one is answered.
+
+Prints Markdown tables of medians over the rounds: lines or predictions a second, milliseconds until the answer, and CPU
+microseconds of the server for a request. --json keeps the rounds.
 """
 
 from __future__ import annotations
 
 import argparse
-import selectors
+import contextlib
+import importlib.util
+import json
+import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
+from typing import TypeAlias
 
-from scripts.lib.command_line import run
+from scripts.lib.command_line import new_parser, run
+from scripts.lib.processes import BenchError, cpu_seconds
+from scripts.lib.results import table
 from scripts.serve import servers
 
-CONNECTIONS = 50
+CONNECTIONS, CLIENTS = 50, (1, 8)
+Rounds: TypeAlias = list[dict[str, float]]
+
+
+# -- lines
 
 
 def pipelined(port: int, lines: list[bytes]) -> float:
@@ -38,104 +51,118 @@ def pipelined(port: int, lines: list[bytes]) -> float:
     return len(lines) / seconds
 
 
-def one_at_a_time(port: int, lines: list[bytes]) -> list[float]:
-    """Return the seconds from each line to its answer, on one connection."""
-    times = []
-    with servers.connected(port) as connection:
-        for line in lines:
-            began = time.perf_counter()
-            connection.sendall(line)
-            servers.received(connection, 1)
-            times.append(time.perf_counter() - began)
-    return times
+def times(port: int, lines: list[bytes], clients: int) -> dict[str, float]:
+    """Return the milliseconds from a line to its answer, where each connection has one line on its way."""
+    return servers.milliseconds(servers.answered(port, lines, clients, lambda answer: answer.endswith(b"\n")))
 
 
-def at_many_connections(port: int, lines: list[bytes]) -> list[float]:
-    """Return the seconds from each line to its answer; each of the connections has one line on its way."""
-    times: list[float] = []
-    waiting = iter(lines)
-    with selectors.DefaultSelector() as selector:
-        for _ in range(CONNECTIONS):
-            connection = servers.connected(port)
-            selector.register(connection, selectors.EVENT_READ, time.perf_counter())
-            connection.sendall(next(waiting))
-        while selector.get_map():
-            for key, _ in selector.select():
-                connection = key.fileobj
-                connection.recv(1 << 16)
-                now = time.perf_counter()
-                times.append(now - key.data)
-                line = next(waiting, None)
-                if line is None:
-                    selector.unregister(connection)
-                    connection.close()
-                else:
-                    selector.modify(connection, selectors.EVENT_READ, now)
-                    connection.sendall(line)
-    return times
+def by_lines(given: argparse.Namespace, folder: Path) -> dict[str, Rounds]:
+    """Measure the line protocols."""
+    lines = servers.lines(given.lines, given.classes, given.features, 2, labelled=False)
+    systems = {"xclass": (servers.xclass, ("-i", "model", "-t"))}
+    if not given.alone and importlib.util.find_spec("vowpalwabbit"):
+        words = ["--oaa", str(given.classes), "-b", str(given.bits), "-d", "train.vw", "--quiet", "-f", "vw"]
+        servers.trained(folder, ["-m", "vowpalwabbit", *words])
+        systems["VW"] = (servers.vw, ("-i", "vw", "-t"))
+    found: dict[str, Rounds] = {system: [] for system in systems}
+    for _ in range(given.rounds):
+        for system, (start, words) in systems.items():
+            with start(folder, *words) as (_, port):
+                pipelined(port, lines[:200])
+                found[system].append({"a_second": pipelined(port, lines), **times(port, lines[: given.single], 1)})
+                if system == "xclass":
+                    many = times(port, lines, CONNECTIONS)
+                    found[system][-1] |= {f"many_{key}": value for key, value in many.items()}
+    return found
 
 
-def milliseconds(times: list[float]) -> dict[str, float]:
-    """Return the median and the 99th percentile of seconds."""
-    cuts = quantiles(times, n=100)
-    return {"p50_ms": cuts[49] * 1e3, "p99_ms": cuts[98] * 1e3}
+# -- HTTP
 
 
-def row(name: str, rounds: list[dict[str, float]]) -> str:
-    """Return the row of a system, with medians over the rounds."""
-    speed, *times = (median(one[key] for one in rounds) for key in rounds[0])
-    cells = [name, f"{speed:,.0f}", *(f"{time:.2f}" for time in times)]
-    return f"| {' | '.join(cells)} |{' | |' if len(times) < 4 else ''}"
+def request(path: str, content: object) -> bytes:
+    """Return a request to POST JSON."""
+    body = json.dumps(content).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return f"{head}\r\n\r\n".encode() + body
+
+
+def length(answer: bytes) -> int | None:
+    """Return the number of bytes of an answer that begins so, None if its head is not complete."""
+    head, end, _ = answer.partition(b"\r\n\r\n")
+    if not end:
+        return None
+    if not head.startswith(b"HTTP/1.1 200 "):
+        raise BenchError(f"a server answered {answer[:300]!r}")
+    (size,) = [line.split(b":")[1] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    return len(head) + len(end) + int(size)
+
+
+def load(port: int, requests: list[bytes], clients: int) -> list[float]:
+    """Return the seconds that each request took, on so many connections."""
+    return servers.answered(port, requests, clients, lambda answer: len(answer) == length(answer))
+
+
+@contextlib.contextmanager
+def xclass_by_http(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start `xclass serve --http`, and give its process and its port."""
+    port = servers.free_port()
+    with servers.xclass(folder, "-i", "model", "-t", "--http", str(port)) as (process, _):
+        servers.wait(process, lambda: servers.accepts(port))
+        yield process, port
+
+
+def by_http(given: argparse.Namespace, folder: Path) -> dict[str, Rounds]:
+    """Measure single predictions over HTTP, by the number of clients."""
+    lines = servers.lines(given.single, given.classes, given.features, 2, labelled=False)
+    requests = [request("/v1/predict", {"lines": [line.decode().strip()]}) for line in lines]
+    found: dict[str, Rounds] = {str(clients): [] for clients in CLIENTS}
+    for _ in range(given.rounds):
+        with xclass_by_http(folder) as (process, port):
+            load(port, requests[:50], 1)
+            for clients in CLIENTS:
+                began, used = time.perf_counter(), cpu_seconds(process.pid)
+                figures = servers.milliseconds(load(port, requests, clients))
+                seconds, used = time.perf_counter() - began, cpu_seconds(process.pid) - used
+                n = len(requests)
+                found[str(clients)].append({"a_second": n / seconds, **figures, "cpu_us": used / n * 1e6})
+    return found
+
+
+def shown(rounds: Rounds, *keys: str) -> list[str]:
+    """Return cells with the medians of figures over the rounds, empty if they were not measured."""
+    medians = (median(one.get(key, 0.0) for one in rounds) for key in keys)
+    return ["" if not value else f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in medians]
 
 
 def main() -> None:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    """Measure and print the tables."""
+    parser = new_parser(__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="what was measured")
+    parser.add_argument("--alone", action="store_true", help="measure xclass without VW")
     parser.add_argument("--classes", type=int, default=10_000, help="(default: 10000)")
     parser.add_argument("--features", type=int, default=20, help="words of an example (default: 20)")
-    parser.add_argument("--trained", type=int, default=20_000, help="examples learned before (default: 20000)")
-    parser.add_argument("--lines", type=int, default=10_000, help="lines of a round (default: 10000)")
-    parser.add_argument("--single", type=int, default=1_000, help="lines sent one at a time (default: 1000)")
+    parser.add_argument("--trained", type=int, default=10_000, help="examples learned before (default: 10000)")
+    parser.add_argument("--lines", type=int, default=5_000, help="lines of a round (default: 5000)")
+    parser.add_argument("--single", type=int, default=1_000, help="lines and requests sent singly (default: 1000)")
     parser.add_argument("--rounds", type=int, default=5, help="(default: 5)")
-    parser.add_argument("--bits", type=int, default=24, help="(default: 24)")
+    parser.add_argument("--bits", type=int, default=24, help="of the table of weights (default: 24)")
     parser.add_argument("--learner", help="options of xclass (default: --oaa K)")
-    parser.add_argument("--no_vw", action="store_true", help="measure xclass alone")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="for what was measured; it is added to")
     given = parser.parse_args()
-    lines = servers.lines(given.lines, given.classes, given.features, 2, labelled=False)
-    learner = (given.learner or f"--oaa {given.classes}").split()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         train = servers.lines(given.trained, given.classes, given.features, 1, labelled=True)
         (folder / "train.vw").write_bytes(b"".join(train))
-        common = ["-b", str(given.bits), "-d", "train.vw", "--quiet"]
-        servers.trained(folder, ["-m", "xclass", *learner, *common, "-f", "model"])
-        systems = {"xclass": (servers.xclass, ("-i", "model", "-t"))}
-        if not given.no_vw:
-            of_vw = ["-m", "vowpalwabbit", "--oaa", str(given.classes), *common, "-f", "vw"]
-            servers.trained(folder, of_vw)
-            systems["VW"] = (servers.vw, ("-i", "vw", "-t"))
-        found: dict[str, list[dict[str, float]]] = {system: [] for system in systems}
-        for _ in range(given.rounds):
-            for system, (start, words) in systems.items():
-                with start(folder, *words) as (_, port):
-                    pipelined(port, lines[:200])
-                    speed = pipelined(port, lines)
-                    one = milliseconds(one_at_a_time(port, lines[: given.single]))
-                    many = milliseconds(at_many_connections(port, lines)) if system == "xclass" else {}
-                found[system].append({"a_second": speed, **one, **{f"many_{key}": many[key] for key in many}})
-    print(f"| system | lines/s | one: p50 ms | p99 ms | {CONNECTIONS} connections: p50 ms | p99 ms |")
-    print("| --- | --: | --: | --: | --: | --: |")
-    for system, rounds in found.items():
-        print(row(system, rounds))
-    if "VW" in systems:
-        pairs = zip(found["xclass"], found["VW"], strict=True)
-        ratio = median(ours["a_second"] / theirs["a_second"] for ours, theirs in pairs)
-        print(f"\nxclass answers {ratio:.2f} times as many lines a second (median of the rounds)")
-    if given.json is not None:
-        servers.keep(given.json, "lines", found)
+        learner = (given.learner or f"--oaa {given.classes}").split()
+        words = ["-b", str(given.bits), "-d", "train.vw", "--quiet", "-f", "model"]
+        servers.trained(folder, ["-m", "xclass", *learner, *words])
+        found = {"lines": by_lines(given, folder), "http": by_http(given, folder)}
+    keys = ("a_second", "p50_ms", "p99_ms", "many_p50_ms", "many_p99_ms")
+    heads = ["system", "lines/s", "one: p50 ms", "p99 ms", f"{CONNECTIONS} connections: p50 ms", "p99 ms"]
+    print(table(heads, ([system, *shown(rounds, *keys)] for system, rounds in found["lines"].items())), end="\n\n")
+    heads, keys = ["clients", "predictions/s", "p50 ms", "p99 ms", "CPU us"], ("a_second", "p50_ms", "p99_ms", "cpu_us")
+    print(table(heads, ([clients, *shown(rounds, *keys)] for clients, rounds in found["http"].items())))
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import itertools
 import os
 import random
+import selectors
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import quantiles
 
 from scripts.lib.processes import BenchError
 
@@ -61,15 +63,6 @@ def vw(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int
             os.killpg(process.pid, signal.SIGKILL)
 
 
-@contextlib.contextmanager
-def listening(command: Sequence[str], port: int) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Start a command that serves at a port, and give its process and the port."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    with _ended(process):
-        wait(process, lambda: accepts(port))
-        yield process, port
-
-
 def accepts(port: int) -> bool:
     """Return whether a port accepts connections."""
     with socket.socket() as probe:
@@ -81,12 +74,6 @@ def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
-
-
-def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
-    """Return the CPU time that a process has taken."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(process: subprocess.Popen[bytes]) -> int:
@@ -122,12 +109,6 @@ def trained(folder: Path, command: Sequence[str]) -> None:
     subprocess.run([sys.executable, *command], cwd=folder, env=with_this_folder(), check=True)
 
 
-def keep(path: Path, part: str, found: object) -> None:
-    """Write what was measured to a part of a JSON file, and leave its other parts."""
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**kept, part: found}, indent=1) + "\n")
-
-
 def with_this_folder() -> dict[str, str]:
     """Return the environment in which Python finds the xclass of this folder."""
     paths = [os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -138,6 +119,44 @@ def connected(port: int) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port), SECONDS)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
+
+
+def answered(port: int, requests: list[bytes], clients: int, complete: Callable[[bytes], bool]) -> list[float]:
+    """Send requests on so many connections, each of which has one on its way; return the seconds that each took.
+
+    `complete` says whether what has come is a whole answer.
+    """
+    times: list[float] = []
+    waiting = iter(requests)
+    with selectors.DefaultSelector() as selector:
+        for request in itertools.islice(waiting, clients):
+            connection = connected(port)
+            selector.register(connection, selectors.EVENT_READ, [time.perf_counter(), b""])
+            connection.sendall(request)
+        while selector.get_map():
+            for key, _ in selector.select(SECONDS):
+                connection, state = key.fileobj, key.data
+                part = connection.recv(1 << 16)
+                state[1] += part
+                if not part:
+                    raise BenchError("a server closed a connection")
+                if not complete(state[1]):
+                    continue
+                times.append(time.perf_counter() - state[0])
+                following = next(waiting, None)
+                if following is None:
+                    selector.unregister(connection)
+                    connection.close()
+                else:
+                    state[:] = [time.perf_counter(), b""]
+                    connection.sendall(following)
+    return times
+
+
+def milliseconds(times: list[float]) -> dict[str, float]:
+    """Return the median and the 99th percentile of seconds."""
+    cuts = quantiles(times, n=100)
+    return {"p50_ms": cuts[49] * 1e3, "p99_ms": cuts[98] * 1e3}
 
 
 def received(connection: socket.socket, count: int) -> bytes:

@@ -1,35 +1,26 @@
 """Try what `xclass serve` promises on a large scale.
 
     python -m scripts.serve.trials connections --count 1000
-    python -m scripts.serve.trials fuzz --count 1000000 --seed 1
-    python -m scripts.serve.trials http --count 200000 --seed 1
     python -m scripts.serve.trials hour --count 3600 --seed 1
     python -m scripts.serve.trials description --count 100
-    python -m scripts.serve.trials kills --count 50 --seed 1
 
 connections   Clients ask at the same time, each for its own tags; a tenth dies in the middle of a line, and some
               send a byte at a time or read nothing. No answer of another is lost or has the tag of another.
-fuzz          Lines of random bytes, and lines with some bytes changed, are sent to a server that learns. Each gets one
-              answer, the server ends with status 0 and without a traceback in its standard error, and its memory
-              grows by at most 16 MB, by ten times the median of its growth in tenths of the lines.
-http          JSON requests, a fifth of them with some bytes, paths or headers changed, are sent over HTTP to a server
-              that learns, on connections of 1 to 100 requests each. Valid ones are answered by 200, others by 4xx,
-              all in JSON; the server ends as in `fuzz`, and its memory grows as little.
-hour          For so many seconds, clients of all kinds ask a server that learns: some send lines, some JSON, both with
-              errors as above, some die in the middle of a line or a request, and one sends names that are always
-              new, asks for metrics, and saves the model. All get their answers, and the server ends as in `fuzz`. Of
-              the time after ten minutes, its memory is in the last fifth at most 8 MB above that in the first.
+hour          For so many seconds, clients of all kinds ask a server that learns: some send lines, a part of them of
+              random bytes or with some bytes changed, some send JSON on connections of 1 to 100 requests, a fifth of
+              them with some bytes, paths or headers changed, some die in the middle of a line or a request, and one
+              sends names that are always new, asks for metrics, and saves the model. Each line gets one answer, valid
+              requests are answered by 200, others by 4xx, all in JSON, and the server ends with status 0 and without a
+              traceback in its standard error. Its memory grows by at most 16 MB, by ten times the median of its growth
+              in tenths of the time; after ten minutes, it is in the last fifth at most 8 MB above that in the first.
 description   schemathesis, which has to be installed, sends what the OpenAPI description allows and what it forbids,
               and finds nothing wrong; see `valid_requests`.
-kills         A server learns with --checkpoint and is killed by SIGKILL at a random instant. Its model loads, and at
-              most as many answered examples are missing as --checkpoint says.
 
 Prints a line about what was found. The exit status is 1 if a promise is broken.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
 import json
@@ -52,11 +43,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import xclass
-from scripts.lib.command_line import run
-from scripts.lib.processes import BenchError
+from scripts.lib.command_line import new_parser, run
+from scripts.lib.processes import BenchError, cpu_seconds
 from scripts.serve import servers
-from xclass.serving.http import bodies
+from xclass.serving.http import validation
 
 CLASSES = 20
 ASKED = 30  # lines of a client
@@ -145,28 +135,6 @@ def fuzzed(chance: random.Random, lines: list[bytes]) -> bytes:
     return bytes(line).replace(b"\n", b" ") + b"\n"
 
 
-def fuzz(folder: Path, count: int, seed: int) -> str:
-    """Send fuzzed lines to a server that learns."""
-    chance = random.Random(seed)
-    lines = servers.lines(500, CLASSES, 6, 3, labelled=True)
-    errors = 0
-    with watched(folder, "-i", "model", "-f", "new") as (process, port, used):
-        connection = servers.connected(port)
-        for _ in range(0, count, 1000):
-            some = [fuzzed(chance, lines) for _ in range(1000)]
-            sender = threading.Thread(target=connection.sendall, args=[b"".join(some)])
-            sender.start()
-            answers = servers.received(connection, 1000).split(b"\n")[:-1]  # a tag may hold CR
-            sender.join()
-            if len(answers) != 1000 or process.poll() is not None:
-                raise BenchError(f"{len(answers)} answers to 1000 lines; seed {seed}")
-            errors += sum(answer.startswith(b"error: ") for answer in answers)
-            used.append(servers.memory(process))
-    with xclass.load(folder / "new") as learner:
-        learned = learner.examples - 2000
-    return f"{count} lines: {errors} errors, {learned} learned, memory {growth(used) / 1e6:+.1f} MB"
-
-
 @contextlib.contextmanager
 def watched(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], int, list[int]]]:
     """Start a server, and give a list for its memory, too; it has to stay as small, and to end without an error."""
@@ -209,7 +177,7 @@ def question(chance: random.Random) -> tuple[str, dict[str, Any]]:
         if operation == "learn":
             body["labels"] = labels
     if operation == "explain" and chance.random() < 0.5:
-        body["k"] = chance.randint(1, bodies.MOST_CLASSES_EXPLAINED)
+        body["k"] = chance.randint(1, validation.MOST_CLASSES_EXPLAINED)
     return operation, body
 
 
@@ -254,21 +222,6 @@ def requests(port: int, chance: random.Random) -> Iterator[int]:
                 yield answer.status
 
 
-def http(folder: Path, count: int, seed: int) -> str:
-    """Send valid and spoiled requests over HTTP to a server that learns."""
-    port = servers.free_port()
-    statuses: Counter[int] = Counter()
-    with watched(folder, "-i", "model", "-f", "new", "--http", str(port)) as (process, _, used):
-        servers.wait(process, lambda: servers.accepts(port))
-        for done, status in enumerate(itertools.islice(requests(port, random.Random(seed)), count), 1):
-            statuses[status] += 1
-            if done % 1000 == 0:
-                used.append(servers.memory(process))
-    found = ", ".join(f"{number} by {status}" for status, number in sorted(statuses.items()))
-    size = f"memory {used[0] / 1e6:.0f} to {used[-1] / 1e6:.0f} MB, growth {growth(used) / 1e6:+.1f} MB" if used else ""
-    return f"{count} requests: {found}; {size}"
-
-
 def hour(folder: Path, count: int, seed: int) -> str:
     """Let clients of all kinds ask at the same time, for `count` seconds."""
     port, over, asked = servers.free_port(), threading.Event(), Counter[str]()
@@ -301,7 +254,7 @@ def hour(folder: Path, count: int, seed: int) -> str:
         for task in tasks:
             kind, done = task.result()
             asked[kind] += done
-        cpu = servers.cpu_seconds(process)
+        cpu = cpu_seconds(process.pid)
     shown = ", ".join(f"{size / 1e6:.1f}" for size in used[9::10] or used[-1:])
     later, fifth = used[WARM_UP - 1 :], max(1, (len(used) - WARM_UP) // 5)
     rise = median(later[-fifth:]) - median(later[:fifth]) if later else 0.0
@@ -383,77 +336,18 @@ def description(folder: Path, count: int, seed: int) -> str:
     return f"{count} examples at most of an operation: {cases} cases passed"
 
 
-def kills(folder: Path, count: int, seed: int) -> str:
-    """Kill a server that learns at random instants."""
-    chance = random.Random(seed)
-    text = b"".join(servers.lines(20_000, CLASSES, 6, 4, labelled=True))
-    most, missing_sum, saved = 0, 0, 0
-    for number in range(count):
-        every = chance.choice([1, 10, 100, 1000])
-        (folder / "new").unlink(missing_ok=True)
-        words = ("-i", "model", "-f", "new", "--checkpoint", str(every))
-        with servers.xclass(folder, *words) as (process, port), servers.connected(port) as connection:
-            answers: list[bytes] = []
-            threads = [
-                threading.Thread(target=_send, args=(connection, text)),
-                threading.Thread(target=_receive, args=(connection, answers)),
-            ]
-            for thread in threads:
-                thread.start()
-            time.sleep(chance.random() * 0.5)
-            process.kill()
-            process.wait()
-            for thread in threads:
-                thread.join()
-        answered = b"".join(answers).count(b"\n")
-        found = 0
-        if (folder / "new").exists():
-            with xclass.load(folder / "new") as learner:
-                found = learner.examples - 2000
-            saved += 1
-        missing = max(0, answered - found)
-        if missing > every:
-            raise BenchError(f"kill {number}: {answered} examples were answered, {found} saved, --checkpoint {every}")
-        most, missing_sum = max(most, missing * 1000 // every), missing_sum + missing
-    left = [path.name for path in folder.iterdir() if path.name.endswith(".tmp")]
-    return (
-        f"{count} kills: {saved} left a model, all of which load; at most {most / 10:.1f}% of --checkpoint and "
-        f"{missing_sum / count:.1f} examples on average were missing; temporary files left: {len(left)}"
-    )
-
-
-def _send(connection: socket.socket, text: bytes) -> None:
-    try:
-        connection.sendall(text)
-    except OSError:  # the server was killed
-        return
-
-
-def _receive(connection: socket.socket, answers: list[bytes]) -> None:
-    try:
-        while part := connection.recv(1 << 16):
-            answers.append(part)
-    except OSError:
-        return
-
-
 TRIALS: dict[str, Any] = {
     "connections": (connections, 1000),
-    "fuzz": (fuzz, 1_000_000),
-    "http": (http, 100_000),
     "hour": (hour, 3600),
     "description": (description, 100),
-    "kills": (kills, 50),
 }
 
 
 def main() -> None:
     """Carry out a trial."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("trial", choices=list(TRIALS))
-    parser.add_argument("--count", type=int, help="(default: 1000, 1000000, 100000, 3600, 100 or 50)")
+    parser.add_argument("--count", type=int, help="(default: 1000, 3600 or 100)")
     parser.add_argument("--seed", type=int, default=1, help="(default: 1)")
     given = parser.parse_args()
     trial, count = TRIALS[given.trial]

@@ -1,8 +1,8 @@
 """Change the valid requests that schemathesis makes, so that the model of `trials` accepts them.
 
 OpenAPI cannot describe lines of VW text, and which labels are accepted depends on the model, and changes while it
-learns. Labels become numbers of classes here, and lines keep only features without values. Requests that are not valid
-stay as they are.
+learns. Labels become numbers of classes here, lines keep only features without values, and examples no dense columns,
+which the model has none of. Requests that are not valid stay as they are.
 """
 
 from __future__ import annotations
@@ -29,9 +29,18 @@ def accepted(body: dict[str, Any], learns: bool) -> dict[str, Any]:
         lines = [line.partition("|")[2].replace(":", "") for line in body["lines"]]
         changed["lines"] = [f"{label}|{features}" for features in lines]
     if "labels" in body:
-        changed["labels"] = [LABEL] * len(body["texts"])
+        count = len(body["texts"] if "texts" in body else body["rows"])
+        changed["labels"] = [LABEL] * count
         if "weights" in body:
-            changed["weights"] = [1] * len(body["texts"])
+            changed["weights"] = [1] * count
     if "examples" in body:
-        changed["examples"] = [{**one, **({"label": LABEL} if "label" in one else {})} for one in body["examples"]]
+        changed["examples"] = [
+            {**one, "features": without_lists(one["features"]), **({"label": LABEL} if "label" in one else {})}
+            for one in body["examples"]
+        ]
     return changed
+
+
+def without_lists(features: dict[str, Any]) -> dict[str, Any]:
+    """Return features without dense columns."""
+    return {name: value for name, value in features.items() if not isinstance(value, list)}

@@ -187,7 +187,7 @@ def test_run_blocks_without_an_event_loop_and_is_a_task_within_one(tmp_path):
 
     def ready(server):
         def client():
-            with Client(port=server.door.port) as one:
+            with Client(port=server.lines.port) as one:
                 answers.extend(one.learn(LINES[:4]))
             server.stop_soon()
 
@@ -213,7 +213,7 @@ def test_a_task_that_is_cancelled_and_left_saves_the_model(tmp_path):
         begun = asyncio.get_running_loop().create_future()
         learner = xclass.Learner("oaa", classes=2, bits=10)
         task = serve.run(learner, port=0, save_to=str(path), ready=begun.set_result)
-        await asyncio.to_thread(learn, (await begun).door.port)
+        await asyncio.to_thread(learn, (await begun).lines.port)
         task.cancel()
 
     def learn(port):
@@ -238,6 +238,27 @@ def test_wrong_options_of_run(options, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with xclass.Learner("oaa", classes=2, bits=10) as learner, pytest.raises(xclass.UsageError, match=message):
         serve.run(learner, **options)
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "message"),
+    [
+        ({"host": "no.invalid"}, OSError, "no.invalid:26542: .*; check that xclass serve runs there"),
+        ({"path": "no/socket"}, FileNotFoundError, "no/socket: .*; check that xclass serve runs there"),
+        ({"port": 65536 + 26542}, ValueError, "port: 92078 is not a whole number from 1 to 65535"),
+        ({"port": "http"}, ValueError, "port: 'http' is not a whole number"),
+    ],
+)
+def test_an_error_of_a_connection_names_the_server(place, error, message):
+    with pytest.raises(error, match=message):
+        Client(**place)
+
+
+def test_a_client_of_no_server_is_told_its_port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    with pytest.raises(ConnectionRefusedError, match=f"127.0.0.1:{port}: Connection refused; check that xclass serve"):
+        Client(port=port)
 
 
 def _never(connection):

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-pytest.importorskip("starlette", reason="starlette, of the extra serve, is not installed: there is no HTTP")
-pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
+pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
 pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
 pytest.importorskip("prometheus_client", reason="prometheus-client, of the extra serve, is not installed")
 

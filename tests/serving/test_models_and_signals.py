@@ -173,7 +173,7 @@ def test_a_folder_that_cannot_be_read_any_more_is_told_once(tmp_path):
 
 
 def test_http_answers_while_the_models_of_a_folder_are_loaded(tmp_path):
-    pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+    pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
     go_on = threading.Event()
 
     def load(path: str) -> xclass.Learner:
@@ -201,7 +201,7 @@ def test_http_answers_while_the_models_of_a_folder_are_loaded(tmp_path):
 
 
 def test_a_second_signal_does_not_wait_for_http_clients(tmp_path):
-    pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+    pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
     write(tmp_path / "one.bin")
     process = start_process("serve", "--models", ".", "--http", "0", "--port_file", "port", cwd=tmp_path)
     try:
@@ -257,7 +257,7 @@ def test_a_model_is_loaded_again_if_that_is_asked_for_meanwhile():
 def test_a_start_that_fails_leaves_the_files_as_they_were(kind, tmp_path):
     """The second server can listen at one of its two ports only."""
     if kind == "http":
-        pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+        pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
     with served(new()) as first:
         options = {kind: first.port if kind == "port" else f"{first.port}"}
         options.update(pid_file=str(tmp_path / "pid"), port_file=str(tmp_path / "ports"))
@@ -274,7 +274,7 @@ def test_a_start_that_fails_leaves_the_files_as_they_were(kind, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_signals_to_a_server_that_has_not_begun(number, tmp_path):
     """It waits for its token, which comes by a pipe, after it has loaded the model."""
-    pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+    pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
     write(tmp_path / "m")
     os.mkfifo(tmp_path / "token", 0o600)
     words = ("-i", "m", "-t", "--port", "0", "--port_file", "port", "--http", "0", "--token_file", "token")
@@ -283,6 +283,8 @@ def test_signals_to_a_server_that_has_not_begun(number, tmp_path):
     try:
         with open(tmp_path / "token", "w") as token:  # once the server has opened the other end
             process.send_signal(number)
+            if number == signal.SIGTERM:
+                wait_for(lambda: process.poll() is not None)
             time.sleep(0.2)
             assert (process.poll() is None) == (number == signal.SIGHUP)
             token.write("0123456789abcdef" * (number == signal.SIGHUP))
@@ -301,7 +303,7 @@ def test_signals_to_a_server_that_has_not_begun(number, tmp_path):
 
 
 def test_the_file_of_ports_holds_one_a_line(tmp_path):
-    pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+    pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
     write(tmp_path / "m")
     with command(tmp_path, "serve", "-i", "m", "-t", "--http", "0", "--quiet") as (_, port):
         lines = (tmp_path / "port").read_text().splitlines()
@@ -322,6 +324,21 @@ def test_a_pipe_that_the_port_is_written_to_is_not_removed(tmp_path):
     assert pipe.exists()
 
 
+def test_whoever_has_the_port_can_read_the_number_of_the_process(tmp_path):
+    """The port is written to a pipe, where the server waits for a reader."""
+    write(tmp_path / "m")
+    os.mkfifo(tmp_path / "pipe")
+    words = ("-i", "m", "-t", "--port", "0", "--port_file", "pipe", "--pid_file", "pid", "--quiet")
+    process = start_process("serve", *words, cwd=tmp_path)
+    try:
+        wait_for((tmp_path / "pid").exists)
+        assert int((tmp_path / "pid").read_text()) == process.pid
+        assert int((tmp_path / "pipe").read_text()) > 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_the_port_may_be_written_to_standard_output(tmp_path):
     write(tmp_path / "m")
     process = start_process("serve", "-i", "m", "-t", "--port", "0", "--port_file", "stdout", cwd=tmp_path)
@@ -333,7 +350,7 @@ def test_the_port_may_be_written_to_standard_output(tmp_path):
 
 @pytest.mark.parametrize(("hard", "limit", "most"), [(1 << 20, 1064, 500), (200, 200, 68), (-1, 1064, 500)])
 def test_open_files_suffice_for_all_connections_and_for_saving(hard, limit, most, monkeypatch):
-    pytest.importorskip("uvicorn", reason="uvicorn, of the extra serve, is not installed: there is no HTTP")
+    pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
     limits = {resource.RLIMIT_NOFILE: (100, hard)}
     system = SimpleNamespace(
         RLIMIT_NOFILE=resource.RLIMIT_NOFILE,
@@ -344,5 +361,5 @@ def test_open_files_suffice_for_all_connections_and_for_saving(hard, limit, most
     monkeypatch.setattr(server, "resource", system)
     with served(new(), {"http": "0", "max_connections": 500}) as running:
         assert limits[resource.RLIMIT_NOFILE] == (limit, hard)
-        assert running.server.door.options.max_connections == running.server.http.most_connections == most
+        assert running.server.options.max_connections == most
         assert any("allow 1064, as by `ulimit -n 1064`" in text for text in running.messages) == (most < 500)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from unittest import mock
 
 import numpy as np
@@ -16,9 +17,9 @@ from servers import Messages, answers, connected, received, served
 import xclass
 from xclass.api import model_contents
 from xclass.errors import ModelError
+from xclass.run.report.console import OperatorConsole
 from xclass.serving.models import FolderModels
-from xclass.serving.operator_console import OperatorConsole
-from xclass.serving.service import FAILED, MORE, Service, Unavailable
+from xclass.serving.service import FAILED, Service, Unavailable
 
 LEARNED = b"".join(b"%d |f y%d n%d\n" % (i % 3 + 1, i % 3, i % 7) for i in range(30))
 
@@ -160,13 +161,14 @@ def test_predictions_go_between_the_parts_of_a_function():
         learned_before: list[int] = []
         begun, asked, predicted = threading.Event(), threading.Event(), threading.Event()
 
-        def part(learner: xclass.Learner) -> object:
-            learned_before.append(learner.examples)
-            begun.set()
-            event = asked if len(learned_before) == 1 else predicted
-            return MORE if event.wait(20) and len(learned_before) < 6 else None
+        def parts(learner: xclass.Learner) -> Iterator[None]:
+            for event in [asked, *[predicted] * 5]:
+                learned_before.append(learner.examples)
+                begun.set()
+                assert event.wait(20)
+                yield
 
-        whole = asyncio.ensure_future(service.call(part, learns=True))
+        whole = asyncio.ensure_future(service.call(parts, learns=True))
         await asyncio.to_thread(begun.wait)
         learned = asyncio.ensure_future(answers(service, b"1 |f y0\n"))
         prediction = asyncio.ensure_future(answers(service, b"|f y0\n"))
@@ -350,48 +352,12 @@ def test_models_are_asked_once_their_kernels_are_loaded(tmp_path):
         asyncio.run(ask())
 
 
-def test_models_of_a_folder_are_loaded_exchanged_and_ended(tmp_path):
-    def write(name: str, label: int) -> None:
-        with new() as learner:
-            learner.learn_many([f"{label} |f y0"] * 20)
-            learner.save(tmp_path / name)
-
-    async def ask() -> None:
-        messages = Messages()
-        models = FolderModels(str(tmp_path), xclass.load, messages)
-        write("one.bin", 1)
-        write("two.bin", 2)
-        (tmp_path / "notes.txt").write_text("no model")
-        (tmp_path / "bad.bin").write_text("no model")
-        await models.refresh(False)
-        assert sorted(models.services) == ["one", "two"]
-        assert await answers(models.services["two"], b"3 |f y0\n") == b"2\n"
-        assert await answers(models.services["two"], b"3 |f y0\n") == b"2\n"
-        before = len(messages)
-        await models.refresh(False)
-        assert len(messages) == before  # nothing has changed
-        write("two.bin", 3)
-        (tmp_path / "new").write_bytes((tmp_path / "one.bin").read_bytes()[:-50])
-        os.replace(tmp_path / "new", tmp_path / "one.bin")
-        await models.refresh(False)
-        assert await answers(models.services["two"], b"|f y0\n") == b"3\n"
-        assert await answers(models.services["one"], b"|f y0\n") == b"1\n"
-        assert messages[-2].startswith("one: the model was not loaded: ") and messages[-2].endswith("is served on")
-        os.unlink(tmp_path / "one.bin")
-        await models.refresh(False)
-        assert list(models.services) == ["two"]
-        await models.end()
-
-    asyncio.run(ask())
-
-
 WARMED_UP = """
 import sys, warnings
 import numpy as np
 import xclass
 from xclass.kernels import jit
-from xclass.serving import request_warm_up
-from xclass.serving.http import examples
+from xclass.serving import examples, request_warm_up
 from xclass.serving.lines import Answerer
 
 learner = xclass.load(sys.argv[1])
@@ -401,17 +367,21 @@ assert not learner.core.take_notes() and learner.examples == 30
 loaded, load = [], jit._Versions._compiled_or_loaded
 
 
-def noted(one, types):
+def noted(one, types, callers):
     loaded.append(one._dispatcher.py_func.__name__)
-    return load(one, types)
+    return load(one, types, callers)
 
 
 jit._Versions._compiled_or_loaded = noted
 
 
 def go(steps):
-    while steps.step(learner, *([9] if isinstance(steps, examples.Learning) else [])) is None:
+    for _ in steps:
         pass
+
+
+def learn(*given):
+    go(examples.learned(learner, examples.Question(*given), lambda: 9))
 
 
 rows = np.ones((2, learner.core.schema.width or 1), np.float32)
@@ -421,11 +391,11 @@ if learner.core.schema.width:
 for given in forms:
     for k in (None, 2):
         examples.answers(learner, [examples.Question(given, k=k)])
-    go(examples.Explainer(examples.Question(given)))
+    go(examples.explained(learner, examples.Question(given)))
     if not isinstance(given, list) or isinstance(given[0], dict):
-        go(examples.Learning(examples.Question(given, ["c1"] * len(given))))
+        learn(given, ["c1"] * len(given))
 if not learner.core.schema.width:
-    go(examples.Learning(examples.Question(["c1 | f1"])))
+    learn(["c1 | f1"])
     answerer.answers(b"| f1\\nc1 | f2\\nno bar\\n", True)
 assert not loaded, loaded
 """

@@ -34,7 +34,7 @@ def test_the_blocks_that_need_a_server(program, tmp_path):
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
     if program == "curl":
-        pytest.importorskip("uvicorn")
+        pytest.importorskip("httptools")
     (tmp_path / "train.vw").write_text(DATA)
     learn("-d", "train.vw", "-f", "model.bin", "--quiet", cwd=tmp_path)
     ran, names = 0, {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -21,7 +22,9 @@ from ..array_types import Int64s, UInt8s
 from ..data import batch_ops
 from ..data.batch import Batch
 from ..errors import UsageError, XclassError
+from ..options.spelling import FLAG
 from ..reductions.core import probabilities
+from ..reductions.core.contract import BatchTask
 from ..reductions.core.spec import Wanted
 from ..run.predictions import writer
 from ..system.printable import printable
@@ -63,8 +66,8 @@ class Answerer:
                     f"{config.reduction.name} with these options needs to see the data before it learns, so a server "
                     "can only predict with it; learn the model from files, and serve it with -t"
                 )
-            dense, columns = config.parser.dense_namespace()
-            if dense and not (columns or learner.core.schema.width):
+            dense, _ = config.parser.dense_namespace()
+            if dense and not learner.core.schema.width:
                 name = dense.decode(errors="replace")
                 raise UsageError(
                     f"--dense {name}: the first row that a client sends would fix the number of columns for all "
@@ -115,7 +118,7 @@ class Answerer:
             text = _with_bars(text)
         of, padded = self._parser, _padded(text)
         of.lines = 0
-        of.width = of.given_width or self.learner.core.schema.width
+        of.width = self.learner.core.schema.width
         of.look_for_rows(padded, len(text))
         return self._scanner.scan(padded, len(text))
 
@@ -157,28 +160,20 @@ class Answerer:
 
     def _answered(self, batch: Batch, learn: bool) -> list[bytes]:
         """Predict the examples of a batch, learn from them if `learn`, and return their answers, in pieces."""
-        core, done = self.learner.core, 0
-        answers: list[bytes] = []
+        core, answers = self.learner.core, list[bytes]()
 
-        def answer(part: Batch) -> None:
-            nonlocal done
+        def executed(part: Batch) -> Iterator[BatchTask]:
             for task in core.tasks(part, learn, core.clock):
                 for stage in core.stages:
                     stage(task)
-                highest_seen = core.count(task)
-                contents = writer.contents(self._lines.kind, task, highest_seen)
-                answers.extend(map(bytes, self._lines.pieces(task.batch, **contents)))
-                done += task.batch.n
+                yield task
 
-        try:
-            answer(batch)
-        except XclassError:  # an example is refused, because crossing namespaces makes too many features of it
-            while done < batch.n:
-                try:
-                    answer(batch_ops.cut(batch, done, done + 1))
-                except XclassError as error:
-                    answers.append(error_line(str(error)))
-                    done += 1
+        for task in refused_alone(batch, executed):
+            if isinstance(task, XclassError):
+                answers.append(error_line(for_clients(str(task))))
+            else:
+                contents = writer.contents(self._lines.kind, task, core.count(task))
+                answers += map(bytes, self._lines.pieces(task.batch, **contents))
         return answers
 
     def _with_errors(self, text: bytes, lines: int, answered: Int64s, answers: bytes) -> bytes:
@@ -204,15 +199,41 @@ class Answerer:
         message = of.first_messages[0] if of.first_messages else ":1:1: the line is malformed"
         of.first_messages.clear()
         _, _, column, sentence = message.split(":", 3)
-        return error_line(f"column {column}:{sentence}")
+        return error_line(for_clients(f"column {column}:{sentence}"))
 
     def take_notes(self) -> list[str]:
         """Return the warnings of the learner for the log, without places in a batch."""
         return [PLACE.sub("", note) for note in self.learner.core.take_notes()]
 
 
+def refused_alone(batch: Batch, executed: Callable[[Batch], Iterator[BatchTask]]) -> Iterator[BatchTask | XclassError]:
+    """Yield the tasks of a batch that a function has executed, and an error in place of each example that is refused.
+
+    That is one of which crossing namespaces makes too many features; the others are then executed one by one.
+    """
+    done = 0
+    try:
+        for task in executed(batch):
+            done += task.batch.n
+            yield task
+    except XclassError:
+        for i in range(done, batch.n):
+            try:
+                yield from executed(batch_ops.cut(batch, i, i + 1))
+            except XclassError as error:
+                yield error
+
+
 def _kind_of_labels(line: bytes, lists: bool) -> KindOfLabels:
     return inputs.kind_of_labels(line.decode("utf-8", "surrogateescape"), None, lists)
+
+
+def for_clients(message: str) -> str:
+    """Return a message of a learner for a client; if it names an option, say that the server is started with it."""
+    if not any(found[1] for found in FLAG.finditer(message)):
+        return message
+    told = message.removesuffix(malformed.CORRECT)
+    return f"{told}; options are given when the server is started{message[len(told) :]}"
 
 
 def error_line(message: str) -> bytes:

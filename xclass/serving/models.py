@@ -15,8 +15,8 @@ from functools import partial
 
 from ..api.learner import Learner
 from ..errors import UsageError, XclassError
+from ..run.report.console import OperatorConsole
 from ..system.printable import printable
-from .operator_console import OperatorConsole
 from .service import Service, Unavailable
 
 SUFFIX = ".bin"  # of the files that are taken for models

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..errors import UsageError
-from ..options.declare import OptionGroup, option
+from ..options.declare import BYTES, SECONDS, OptionGroup, option
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")  # addresses that only this machine reaches
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare where a server listens, the files in which it says so, and the limits for its clients."""
 
@@ -41,24 +38,38 @@ class Options(OptionGroup):
         "name of the server in HTTP requests besides localhost and addresses in numbers, as a proxy passes it on",
         metavar="NAME",
     )
-    max_body: int = option("bytes of the longest HTTP request", default=1 << 23, minimum=1 << 10, maximum=1 << 30)
+    max_body: int = option(
+        "bytes of the longest HTTP request",
+        default=1 << 23,
+        metavar="SIZE",
+        minimum=1 << 10,
+        maximum=1 << 30,
+        unit=BYTES,
+    )
     max_connections: int = option(
         "connections at the same time; further ones are refused", default=2000, minimum=1, maximum=100_000
     )
     max_line: int = option(
         "bytes of the longest line that is read; a longer one is answered by an error",
         default=1 << 20,
+        metavar="SIZE",
         minimum=64,
         maximum=1 << 30,
+        unit=BYTES,
     )
     timeout: float = option(
         "close a connection that takes longer than X seconds to complete a line, or to read its answers",
         default=60.0,
         minimum=0.1,
         maximum=1e6,
+        unit=SECONDS,
     )
     idle_timeout: float = option(
-        "close a connection on which nothing is sent for X seconds", default=3600.0, minimum=0.1, maximum=1e6
+        "close a connection on which nothing is sent for X seconds",
+        default=3600.0,
+        minimum=0.1,
+        maximum=1e6,
+        unit=SECONDS,
     )
 
     def __post_init__(self) -> None:

@@ -17,8 +17,8 @@ from ..api.learner import Learner
 from ..api.learner_core import LearnerCore
 from ..errors import XclassError
 from ..run import warm_up
-from .http import examples
-from .http.examples import Question
+from . import examples
+from .examples import Question
 from .lines import Answerer
 
 BITS, CLASSES, COLUMNS, ROUNDS = 12, 16, 4, 3  # of the small learner
@@ -59,7 +59,7 @@ def _ask(learner: Learner, learns: bool, rows: bool) -> None:
     if rows:
         width = core.config.parser.dense_namespace()[1] or COLUMNS
         given = np.eye(2, width, dtype=np.float32)  # type: ignore[assignment]
-    unlabelled = ["|n a:1 b=red c"] * 2
+    unlabelled = ["|n:2 a:1 b=red c:1e3 d:word e"] * 2  # with what few lines have
     lines = [f"{word} 't {line}" for word, line in zip(words, unlabelled, strict=True)]
     for _ in range(ROUNDS):
         _learn(learner, Question(given, labels, [1.0, 1.0]))
@@ -72,14 +72,12 @@ def _ask(learner: Learner, learns: bool, rows: bool) -> None:
         for count in {None, k}:
             examples.answers(learner, [Question(one, k=count), Question(one[:1], k=count)])
         with contextlib.suppress(XclassError):  # it does not explain
-            explainer = examples.Explainer(Question(one, k=k))
-            while explainer.step(learner) is None:
+            for _ in examples.explained(learner, Question(one, k=k)):
                 pass
     if not rows:
         Answerer(learner, learns).answers("".join(f"{line}\n" for line in lines).encode(), learns)
 
 
 def _learn(learner: Learner, question: Question) -> None:
-    learning = examples.Learning(question)
-    while learning.step(learner, len(question.examples)) is None:
+    for _ in examples.learned(learner, question, lambda: len(question.examples)):
         pass

@@ -14,19 +14,17 @@ import os
 import resource
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from ..errors import UsageError, install_extra
+from ..run.report.console import OperatorConsole
 from ..system import output_file
-from .door import Door, remove_own
-from .listener import Listener
+from . import line_protocol
+from .listener import SWEEP_SECONDS, Listener, remove_own
 from .models import Models
-from .operator_console import OperatorConsole
 from .options import LOOPBACK, Options
-
-if TYPE_CHECKING:  # its packages may be missing
-    from .http.door import Door as HttpDoor
+from .service import Service
 
 PATIENCE = 10.0  # seconds for clients to read their answers when the server ends
 OTHER_FILES = 64  # open files besides those of connections
@@ -43,16 +41,17 @@ class Server:
 
     Attributes
     ----------
-    door : the line protocol, with its port; None if there are several models
-    http : HTTP, with its port; None without --http
+    lines : what listens for the line protocol, with its port; None if there are several models
+    http : what listens for HTTP, with its port; None without --http
+    options : those given, with as many connections as the system allows
     """
 
     def __init__(self, models: Models, options: Options, console: OperatorConsole) -> None:
         options = _with_open_files(options, (models.of_lines is not None) + (options.http is not None), console)
-        self._models, self._options, self._console = models, options, console
-        self.door = None if models.of_lines is None else Door(models.of_lines, options)
-        self.http = None if options.http is None else http_door(models, options, console)
-        self._doors: list[Listener] = [door for door in (self.door, self.http) if door is not None]
+        self._models, self.options, self._console = models, options, console
+        self.lines = None if models.of_lines is None else line_listener(models.of_lines, options)
+        self.http = None if options.http is None else http_listener(models, options, console)
+        self._listeners = [listener for listener in (self.lines, self.http) if listener is not None]
         self._loop = asyncio.get_running_loop()
         self._stopping, self._hurry, self._asked = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -76,8 +75,8 @@ class Server:
         refreshing = None
         with contextlib.ExitStack() as files:
             try:
-                for door in self._doors:
-                    await door.open()
+                for listener in self._listeners:
+                    await listener.open()
                 self._tell_places(files)
                 for service in self._models.services.values():  # only now, so that a start that fails changes no model
                     service.failed = self.stop
@@ -91,7 +90,8 @@ class Server:
                 self._stopping.set()
                 self._asked.set()
                 try:
-                    await self._close(0.0 if refreshing is None else PATIENCE)
+                    patience = 0.0 if refreshing is None else PATIENCE
+                    await asyncio.gather(*(listener.close(patience, self._hurry) for listener in self._listeners))
                     if refreshing is not None:
                         await refreshing
                 finally:
@@ -99,20 +99,20 @@ class Server:
 
     def _tell_places(self, files: contextlib.ExitStack) -> None:
         """Tell the operator, and programs by files that the stack removes, where the server is."""
-        o = self._options
-        ports = [door.port for door in self._doors if door.port is not None]
+        o = self.options
+        ports = [listener.port for listener in self._listeners if listener.port is not None]
         for path, description, numbers in (
-            (o.port_file, "the port", ports),
             (o.pid_file, "the number of the process", [os.getpid()]),
+            (o.port_file, "the port", ports),  # whoever has read it may connect, and read the other file
         ):
             if path is not None:
                 output_file.replace(path, description, [b"%d\n" % number for number in numbers])
                 if os.path.exists(path):  # `stdout` is no file
                     files.callback(remove_own, path, os.lstat(path))
-        if self.door is not None:
-            self._console.info(f"serving at {o.socket or f'{o.host}:{self.door.port}'}")
+        if self.lines is not None:
+            self._console.info(f"serving at {self.lines.address}")
         if self.http is not None:
-            self._console.info(f"serving HTTP at {self.http.url}")
+            self._console.info(f"serving HTTP at http://{self.http.address}/")
 
     async def _refresh(self) -> None:
         """Load models at the beginning, when that is asked for, and after each pause."""
@@ -123,37 +123,40 @@ class Server:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), self._models.pause)
 
-    async def _close(self, patience: float) -> None:
-        """Close the doors, patiently at first."""
-        closing = asyncio.ensure_future(_closed(self._doors, patience))
-        hurry = asyncio.ensure_future(self._hurry.wait())
-        await asyncio.wait((closing, hurry), return_when=asyncio.FIRST_COMPLETED)
-        hurry.cancel()
-        if not closing.done():
-            closing.cancel()
-            await _closed(self._doors, 0.0)
+
+def line_listener(service: Service, options: Options) -> Listener:
+    """Return what listens for the line protocol, which is not open yet."""
+    is_path = options.socket is not None
+    return Listener(
+        lambda listener: line_protocol.Connection(listener, service, options),
+        options.socket if options.socket is not None else (options.host, options.port),
+        "--socket" if is_path else "--host or --port",
+    )
 
 
-async def _closed(doors: Sequence[Listener], patience: float) -> None:
-    await asyncio.gather(*(door.close(patience) for door in doors))
-
-
-def http_door(models: Models, options: Options, console: OperatorConsole) -> HttpDoor:
-    """Return the door for HTTP; raise UsageError if its packages are not installed, or if an option is not allowed."""
+def http_listener(models: Models, options: Options, console: OperatorConsole) -> Listener:
+    """Return what listens for HTTP; raise UsageError if its packages are not installed or an option is not allowed."""
     try:
-        from .http import site
+        from .http import access, connection, endpoints
     except ImportError as error:
         raise UsageError(f"--http needs {error.name}, which is not installed; {install_extra('serve')}") from None
-    return site.door(models, options, console.line)
+    answering = endpoints.Endpoints(models, options, console.line)
+    assert options.http is not None
+    return Listener(
+        lambda listener: connection.Connection(listener, answering, options),
+        access.address(options.http),
+        "--http",
+        min(SWEEP_SECONDS, options.timeout),
+    )
 
 
-def _with_open_files(options: Options, doors: int, console: OperatorConsole) -> Options:
-    """Raise the limit of open files of this process as far as the connections of all doors need it.
+def _with_open_files(options: Options, kinds: int, console: OperatorConsole) -> Options:
+    """Raise the limit of open files of this process as far as the connections of all kinds need it.
 
     If the system does not allow that, return options that allow fewer connections, so that models can still be saved.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = options.max_connections * doors + OTHER_FILES
+    wanted = options.max_connections * kinds + OTHER_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return options
     with contextlib.suppress(OSError, ValueError):
@@ -162,9 +165,9 @@ def _with_open_files(options: Options, doors: int, console: OperatorConsole) -> 
         soft = raised
     if soft == wanted:
         return options
-    most = max(1, (soft - OTHER_FILES) // doors)
+    most = max(1, (soft - OTHER_FILES) // kinds)
     console.line(
-        f"there are at most {most} connections {'of each kind ' if doors > 1 else ''}at the same time, because the "
+        f"there are at most {most} connections {'of each kind ' if kinds > 1 else ''}at the same time, because the "
         f"system allows {soft} open files; for --max_connections {options.max_connections}, allow {wanted}, as by "
         f"`ulimit -n {wanted}`"
     )
@@ -217,7 +220,7 @@ async def serve(
 ) -> None:
     """Serve until a signal comes, see `Server`; `signals` says whether to handle them."""
     server = Server(models, options, console)
-    if server.door is not None and options.socket is None and options.host not in LOOPBACK:
+    if server.lines is not None and options.socket is None and options.host not in LOOPBACK:
         console.warn(f"everyone who reaches {options.host} can use the learner; the line protocol has no passwords")
     with _signals(server) if signals else contextlib.nullcontext():
         await server.serve(ready)

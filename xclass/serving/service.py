@@ -8,6 +8,9 @@ Saving    The model is saved by another thread. Until it is saved nothing is lea
           `checkpoint` examples that were learned are not in a file; a save that fails is tried again after as many.
           Requests that learn nothing are answered meanwhile; they overtake requests that wait to be learned, unless
           these are of the same client.
+HTTP      Questions that only predict are not ordered: those that wait are answered in one batch, between two batches of
+          lines. Those that learn are generators, whose steps are the parts that are learned at once, and so are
+          explanations; what learns nothing goes between their steps.
 Limits    A client of the line protocol gives at most `lines_at_once` lines in a request, so that a batch takes about
           BATCH_SECONDS and the answers to a request about ANSWER_BYTES. That bounds how long others wait, and the
           memory.
@@ -16,24 +19,27 @@ Limits    A client of the line protocol gives at most `lines_at_once` lines in a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..api import model_contents
 from ..api.learner import Learner
-from ..array_types import Int64s
 from ..errors import ModelError, UsageError, XclassError
 from ..model import model_file
 from ..reductions.core import probabilities
+from ..run.report.console import OperatorConsole
 from ..system import leftovers, output_file
+from . import examples
+from .examples import Answer, Question
 from .lines import Answerer, error_line
-from .operator_console import OperatorConsole
 from .request_warm_up import load_request_kernels
 
 T = TypeVar("T")
@@ -41,10 +47,11 @@ T = TypeVar("T")
 BATCH_SECONDS = 0.005
 BATCH_BYTES = 1 << 16  # of the lines of a batch
 ANSWER_BYTES = 1 << 20  # of the answers to a request
+MOST_WAITING = 10_000  # requests over HTTP
+LATENCIES = 1000  # latest answers that the median is taken of
 LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
-ONLY_PREDICTS = "this server only predicts, as -t and --models say; leave them out, and give -f FILE, to learn"
+ONLY_PREDICTS = "this server only predicts, as -t and --models say; to learn, start it without them and with -f FILE"
 FAILED = error_line("the server has failed")  # the answer to a line after a defect
-MORE = object()  # returned by a function that has not finished; it is called again before others that learn
 Deliver: TypeAlias = Callable[[bytes, bool], object]  # of answers, and whether they are the last of the request
 
 
@@ -52,40 +59,40 @@ class Unavailable(Exception):
     """Report that a service answers no more, because it has ended or failed."""
 
 
-class Request:
-    """Hold what a client asks: whole lines, or a function of the learner.
+class Busy(Exception):
+    """Report that too many requests wait."""
 
-    Parameters
-    ----------
-    deliver : called in the event loop with answers, and whether they are the last ones of this request
-    client : the client; its requests are answered in their order
-    text : lines, each of which ends with a newline; none for a function
-    lines : their number
-    job : what is called with the learner, and again while it returns MORE; its last result is what `deliver` gets
-    learns : whether the learner changes, None if that is not known
-    abandon : called on the worker in place of `job` if the result is not wanted any more
+
+@dataclass(eq=False, slots=True)
+class Request:
+    """Hold what a client asks: whole lines, a question that predicts, or a function of the learner.
 
     Attributes
     ----------
-    begun : whether `job` has returned MORE, so that nothing else may be learned until it ends
+    deliver : called in the event loop with answers, and whether they are the last ones of this request
+    client : the client; its requests are answered in their order
+    text : lines, each of which ends with a newline; none for the other kinds
+    lines : their number
+    question : what is predicted
+    job : what is called with the learner; if it returns a generator, others are answered between its steps
+    learns : whether the learner changes, None if that is not known
+    steps : the generator that `job` has returned; nothing else may be learned until it ends
     given_up : whether the result of `job` is not wanted any more
     """
 
-    __slots__ = ("abandon", "begun", "client", "deliver", "given_up", "job", "learns", "lines", "text")
+    deliver: Callable[[Any, bool], object]
+    client: object
+    text: bytes = b""
+    lines: int = 0
+    question: Question | None = None
+    job: Callable[[Learner], object] | None = None
+    learns: bool | None = None
+    steps: Generator[None, None, object] | None = None
+    given_up: bool = False
 
-    def __init__(
-        self,
-        deliver: Callable[[Any, bool], object],
-        client: object,
-        text: bytes = b"",
-        lines: int = 0,
-        job: Callable[[Learner], object] | None = None,
-        learns: bool | None = None,
-        abandon: Callable[[], object] = lambda: None,
-    ) -> None:
-        self.deliver, self.client, self.text, self.lines = deliver, client, text, lines
-        self.job, self.learns, self.begun = job, learns, False
-        self.given_up, self.abandon = False, abandon
+    @property
+    def is_of_lines(self) -> bool:
+        return self.question is None and self.job is None
 
     def take(self, most: int) -> tuple[bytes, int]:
         """Take up to `most` lines out of the request, and return them and their number."""
@@ -127,6 +134,8 @@ class Service:
     lines, batches, failed_saves : numbers since the service began, for the operator
     failure : the error that has ended the worker, or None
     failed : called in the event loop when there is one
+    latest : seconds that the latest predictions over HTTP took
+    predicted : number of examples that were predicted over HTTP
     """
 
     def __init__(
@@ -157,6 +166,11 @@ class Service:
         self._began_with(learner)
         self._arrivals: SimpleQueue[Request | None] = SimpleQueue()  # None wakes the worker
         self._waiting: deque[Request] = deque()
+        self._questions: deque[Request] = deque()
+        self._asked = 0  # requests over HTTP that are not answered
+        self._one_explains = asyncio.Lock()  # between two explanations, the worker answers what waits
+        self.latest: deque[float] = deque(maxlen=LATENCIES)
+        self.predicted = 0
         self._ended = False
         self._is_turn_of_others = False  # of requests that learn nothing, before a function is called again
         self._saving = threading.Event()  # set while the model is being saved
@@ -210,21 +224,60 @@ class Service:
         else:
             self._arrivals.put(request)
 
-    async def call(self, job: Callable[[Learner], T], learns: bool, abandon: Callable[[], object] = lambda: None) -> T:
+    async def predict(self, question: Question) -> Answer:
+        """Return predictions of examples; raise their error, Busy, or Unavailable.
+
+        Others are answered between the parts of a long question. All parts are answered by one model: they begin anew
+        if another one has taken its place.
+        """
+        learner, answers = None, list[Answer]()
+        with self._counted():
+            while learner is not self.learner:
+                learner = self.learner
+                answers = [await self.call(None, False, part) for part in question.parts()]
+        self.predicted += len(question.examples)
+        return examples.joined(answers)
+
+    async def learn(self, question: Question) -> Answer:
+        """Learn from examples, and return the predictions made before; raise their error, Busy, or Unavailable."""
+        with self._counted():
+            return await self.call(partial(examples.learned, question=question, most=lambda: self.room), learns=True)
+
+    async def explain(self, question: Question) -> Answer:
+        """Return explanations of the predictions of examples; raise their error, Busy, or Unavailable."""
+        with self._counted():
+            async with self._one_explains:
+                return await self.call(partial(examples.explained, question=question), learns=False)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        if self._asked >= MOST_WAITING:
+            raise Busy
+        self._asked += 1
+        try:
+            yield
+        finally:
+            self._asked -= 1
+
+    async def call(
+        self,
+        job: Callable[[Learner], T | Generator[None, None, T]] | None,
+        learns: bool,
+        question: Question | None = None,
+    ) -> T:
         """Call a function with the learner on the worker, in the order of the requests, and return its result.
 
         `learns` says whether it changes the learner; if not, it may be called while the model is saved. Raise its
         error, or Unavailable. An error that is no XclassError is a defect; if the function changes the learner, the
-        service fails, because that may be half changed. The worker calls `abandon` in place of a function that learns
-        nothing if its caller is cancelled.
+        service fails, because that may be half changed. A question takes the place of a function that only predicts.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        request = Request(partial(_settle, done), done, job=job, learns=learns, abandon=abandon)
+        request = Request(partial(_settle, done), done, question=question, job=job, learns=learns)
         self.ask(request)
         try:
             return await done
         finally:
-            request.given_up = not learns and done.cancelled()
+            request.given_up = done.cancelled()
 
     async def save(self) -> int:
         """Save the model, and return the number of examples that it has learned; predictions do not wait for it.
@@ -232,7 +285,7 @@ class Service:
         Raise UsageError if there is no file for it, and ModelError if it cannot be saved.
         """
         if not self.learns:
-            raise UsageError(f"{ONLY_PREDICTS}, so there is nothing to save")
+            raise UsageError(f"there is nothing to save: {ONLY_PREDICTS}")
         if self._path is None:
             raise UsageError("the server has no file to save the model to; start it with -f FILE")
         saved: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -307,8 +360,7 @@ class Service:
             self.is_loaded = True
             while not self._ended or self._saving.is_set() or self._waiting or not self._arrivals.empty():
                 self._collect(self._arrivals.get())
-                while taken := self._take():
-                    self._serve(taken)
+                while self._answer_next() | self._answer_questions():
                     self._collect()
         except BaseException as error:  # a defect, after which the learner may be half changed
             self.failure = error
@@ -318,8 +370,10 @@ class Service:
             if self._path is not None and self.unsaved:
                 self._write(interrupted=True)
             while True:
-                while self._waiting:
-                    self._refuse(self._waiting.popleft())
+                for request in (*self._waiting, *self._questions):
+                    self._refuse(request)
+                self._waiting.clear()
+                self._questions.clear()
                 if self._ended and self._arrivals.empty():
                     return
                 self._collect(self._arrivals.get())
@@ -339,19 +393,50 @@ class Service:
 
     def _refuse(self, request: Request) -> None:
         """Answer a request of a service that has ended or failed."""
-        request.abandon()
+        if request.steps is not None:
+            request.steps.close()
         why = "ended" if self.failure is None else "failed"
-        refusal = FAILED * request.lines if request.job is None else Unavailable(f"the server has {why}")
+        refusal = FAILED * request.lines if request.is_of_lines else Unavailable(f"the server has {why}")
         self._in_loop(request.deliver, refusal, True)
 
     def _collect(self, first: Request | None = None) -> None:
         """Move the requests that have arrived to those that wait."""
-        if first is not None:
-            self._waiting.append(first)
-        for _ in range(self._arrivals.qsize()):
-            request = self._arrivals.get_nowait()
+        arrived = [first, *(self._arrivals.get_nowait() for _ in range(self._arrivals.qsize()))]
+        for request in arrived:
             if request is not None:
-                self._waiting.append(request)
+                (self._waiting if request.question is None else self._questions).append(request)
+
+    def _answer_questions(self) -> bool:
+        """Answer the questions that wait and make a batch; return whether there are any."""
+        asked = examples.first_batch([request.question for request in self._questions if request.question is not None])
+        taken = [self._questions.popleft() for _ in asked]
+        if taken:
+            self.batches += 1
+            found: Sequence[object]
+            try:
+                found = examples.answers(self.learner, asked)
+            except Exception as error:  # a defect, which has changed nothing
+                found = [error] * len(taken)
+            self._in_loop(_deliver, [(one.deliver, answer, True) for one, answer in zip(taken, found, strict=True)])
+        return bool(taken)
+
+    def _answer_next(self) -> bool:
+        """Answer the next requests for lines, or take the next step of a function; return whether there are any."""
+        taken = self._take()
+        if not taken:
+            return False
+        self.batches += 1
+        (request, *_) = (part.request for part in taken)
+        if request.job is None:
+            self._answer_lines(taken)
+        else:
+            self._call(request)
+        for note in self.answerer.take_notes():
+            self._console.info(note)
+        due = self._checkpoint is not None and self.learner.examples - self._tried_examples >= self._checkpoint
+        if due and not self._saving.is_set():
+            self._begin_save()
+        return True
 
     def _take(self) -> list[Part]:
         """Take the next requests, or parts of them, that make a batch; a function comes alone."""
@@ -386,7 +471,7 @@ class Service:
         for request in self._waiting:
             if request.learns is None:
                 request.learns = self.answerer.learns_from(request.text)
-            if request.learns or request.begun or request.client in clients:
+            if request.learns or request.steps or request.client in clients:
                 clients.add(request.client)
                 held.append(request)
             else:
@@ -394,40 +479,49 @@ class Service:
         self._waiting = held
         return allowed
 
-    def _serve(self, taken: list[Part]) -> None:
-        """Answer the requests of a batch."""
-        (request, *_), began = taken[0], time.perf_counter()
-        self.batches += 1
-        if request.job is not None:
-            try:
-                result: object = request.abandon() if request.given_up else request.job(self.learner)
-            except Exception as error:  # of the caller's function, or of what it was given
-                result = error
-            if result is MORE:
+    def _call(self, request: Request) -> None:
+        """Call the function of a request, or let the generator that it has returned take a step."""
+        assert request.job is not None
+        result: object
+        try:
+            result = request.job(self.learner) if request.steps is None else request.steps
+            if isinstance(result, Generator):
+                request.steps = result
+                if request.given_up and not request.learns:
+                    result.close()
+                next(result)
                 self._waiting.appendleft(request)
-                self._is_turn_of_others = request.begun = True
-            else:
-                self._in_loop(request.deliver, result, True)
-            if request.learns and isinstance(result, Exception) and not isinstance(result, XclassError):
-                raise result
-        else:
-            # `_take` has taken only requests that learn nothing if the model is being saved
-            learn = self.answerer.learns and not self._saving.is_set()
-            text = taken[0].text if len(taken) == 1 else b"".join(part.text for part in taken)
-            try:
-                answers, ends = self.answerer.answers(text, learn)
-            except BaseException:  # what is left of the requests is refused with those that wait
-                self._in_loop(
-                    _deliver, [(part.request.deliver, FAILED * part.lines, not part.request.lines) for part in taken]
-                )
-                raise
-            self._in_loop(_deliver, list(_divided(taken, answers, ends)))
-            self._measure(len(ends), len(answers), time.perf_counter() - began)
-        for note in self.answerer.take_notes():
-            self._console.info(note)
-        due = self._checkpoint is not None and self.learner.examples - self._tried_examples >= self._checkpoint
-        if due and not self._saving.is_set():
-            self._begin_save()
+                self._is_turn_of_others = True
+                return
+        except StopIteration as end:
+            result = end.value
+        except Exception as error:  # of the caller's function, or of what it was given
+            result = error
+        self._in_loop(request.deliver, result, True)
+        if request.learns and isinstance(result, Exception) and not isinstance(result, XclassError):
+            raise result
+
+    def _answer_lines(self, taken: list[Part]) -> None:
+        """Answer the requests for lines of a batch."""
+        began = time.perf_counter()
+        # `_take` has taken only requests that learn nothing if the model is being saved
+        learn = self.answerer.learns and not self._saving.is_set()
+        text = taken[0].text if len(taken) == 1 else b"".join(part.text for part in taken)
+        try:
+            answers, ends = self.answerer.answers(text, learn)
+        except BaseException:  # what is left of the requests is refused with those that wait
+            self._in_loop(
+                _deliver, [(part.request.deliver, FAILED * part.lines, not part.request.lines) for part in taken]
+            )
+            raise
+        low, line, deliveries = 0, 0, []
+        for request, _, lines in taken:
+            line += lines
+            high = int(ends[line - 1]) if lines else low
+            deliveries.append((request.deliver, answers[low:high], not request.lines))
+            low = high
+        self._in_loop(_deliver, deliveries)
+        self._measure(len(ends), len(answers), time.perf_counter() - began)
 
     def _measure(self, lines: int, size: int, seconds: float) -> None:
         """Choose how many lines a request should have by the time and the answers that lines have taken."""
@@ -462,7 +556,7 @@ class Service:
     def _write(self, interrupted: bool) -> None:
         """Save the model, as MODEL.interrupted if `interrupted`, note whether it was saved, and tell the operator."""
         assert self._path is not None
-        examples = self._tried_examples = self.learner.examples
+        count = self._tried_examples = self.learner.examples
         self._save_error = None
         try:
             path = output_file.interrupted(self._path) if interrupted else self._path
@@ -470,11 +564,9 @@ class Service:
         except Exception as error:  # not fatal, because the model is saved again
             self.failed_saves += 1
             self._save_error = error
-            self._console.line(
-                f"the model of {examples} examples was not saved; {self.unsaved} are in no file: {error}"
-            )
+            self._console.line(f"the model of {count} examples was not saved; {self.unsaved} are in no file: {error}")
         else:
-            self._saved_examples = examples
+            self._saved_examples = count
             if interrupted:
                 self._console.line(f"what was learned from {self.learned} examples is in {path}")
 
@@ -500,19 +592,6 @@ def _settle(future: asyncio.Future[Any], result: object, last: bool = True) -> N
         future.set_result(result)
 
 
-def _divided(taken: list[Part], answers: bytes, ends: Int64s) -> Iterator[tuple[Deliver, bytes, bool]]:
-    """Yield for each part its function to deliver, its answers, and whether they are the last of the request.
-
-    `ends`, int64[...], are where the answers to the lines of all parts end.
-    """
-    low = line = 0
-    for request, _, lines in taken:
-        line += lines
-        high = int(ends[line - 1]) if lines else low
-        yield request.deliver, answers[low:high], not request.lines
-        low = high
-
-
-def _deliver(deliveries: list[tuple[Deliver, bytes, bool]]) -> None:
+def _deliver(deliveries: list[tuple[Callable[[Any, bool], object], Any, bool]]) -> None:
     for deliver, answers, last in deliveries:
         deliver(answers, last)

@@ -1,4 +1,4 @@
-"""Describe the HTTP interface for programs, as OpenAPI 3.1; the requests are those that `bodies` allows."""
+"""Describe the HTTP interface for programs, as OpenAPI 3.1; the requests are those that `validation` allows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ... import __version__
-from . import bodies
+from . import validation
 
 Schema = dict[str, Any]
 ERRORS = {
@@ -38,7 +38,7 @@ def described() -> Schema:
     paths: Schema = {}
     for before, name in (("/v1", ""), ("/v1/{name}", "Named")):
         more = {"parameters": [{"$ref": "#/components/parameters/name"}]} if name else {}
-        for operation in bodies.SHAPES:
+        for operation in validation.SHAPES:
             paths[f"{before}/{operation}"] = {**more, "post": _post(operation, name)}
         paths[f"{before}/model"] = {
             **more, "get": _get(f"model{name}", "Return the facts of the model", _ref("Model"), 404)
@@ -168,9 +168,9 @@ def _schemas() -> Schema:
         "version": {"type": "string"},
     }
     return {
-        **bodies.COMPONENTS,
+        **validation.COMPONENTS,
         "Error": _object({"error": {"type": "string"}}, "error"),
-        **{f"{operation.capitalize()}Request": kind.schema for operation, kind in bodies.SHAPES.items()},
+        **{f"{operation.capitalize()}Request": kind.schema for operation, kind in validation.SHAPES.items()},
         "Class": {"type": ["number", "string", "null"], "description": "The number or the name of a class."},
         "Prediction": {
             "description": "A class, a number, or a list of labels; null if there is nothing to predict yet.",

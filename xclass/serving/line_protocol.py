@@ -3,25 +3,22 @@
 A connection ends when the client has closed its side and all its lines are answered. Nothing that a client does or
 leaves undone holds others: its lines wait in a buffer of limited size, it has at most two requests with the service at
 a time, and nothing more is read from it while these are not answered or it does not read the answers. A client whose
-first line is that of another protocol gets one error, and nothing of it is learned.
+first line is that of another protocol gets one error, and nothing of it is learned: load balancers, browsers and
+scanners ask any port, and the lines behind such a first one may have a bar, as the body of a request that the page of a
+stranger posts.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import socket
-import stat
+import re
 import time
 from typing import cast
 
 import numpy as np
 
 from ..client import GREETING, ONLY_PREDICTS
-from ..errors import UsageError
 from ..text.numbers import NEWLINE
-from . import protocols
 from .lines import ERROR, error_line, unmarked
 from .listener import Listener
 from .options import Options
@@ -33,6 +30,38 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GREETED = (ONLY_PREDICTS.encode(), ERROR + b"none\n")  # answers to GREETING, by whether the server learns
 UNREAD_ANSWERS = 1 << 18  # bytes of answers from which on nothing is read from a client
 LINGER_SECONDS = 1.0
+HEAD_BYTES = 4096  # of a first line that are looked at
+AT_ONCE = (  # beginnings of lines that need not be complete
+    ("TLS", rb"\x16(\x03|\Z)|[\x80-\xff].\x01"),
+    ("SSH", rb"SSH-[0-9]"),
+    ("the PROXY protocol", rb"PROXY (TCP|UDP|UNKNOWN)|\x00\r"),
+    ("a protocol that is not text", rb"[\x01-\x08\x0e-\x1f]|\x00."),  # one zero may begin either
+)
+OF_A_LINE = (("HTTP", rb"[A-Z]{3,20} (/|[a-z]+:)[!-~]* +(HTTP|RTSP|SIP|ICAP)/[0-9.]+\r?\Z"),)  # with a bar or without
+# of a line that is longer than HEAD_BYTES, with a bar or without
+OF_A_BEGINNING = (("HTTP", rb"[A-Z]{3,20} (/|[a-z]+:)[!-~]*( +[A-Z]*/?[0-9.]*\r?)?\Z"),)
+WITHOUT_BAR = (
+    ("HTTP", rb"\S+ \S+ +(HTTP|RTSP|SIP|ICAP)/[0-9.]+\r?\Z|HTTP/[0-9]|[A-Z]{3,20} (/|\*|[a-z]+:)[!-~]*\r?\Z"),
+    (
+        "memcached's protocol",
+        rb"(set|add|replace|append|prepend|cas) \S+ [0-9]+ -?[0-9]+ [0-9]+|stats( [a-z]+)?\r?\Z|"
+        rb"(gets?|gats?|touch|incr|decr|delete|m[gsdnae]|watch|slabs|lru|version|flush_all|verbosity)( |\r?\Z)",
+    ),
+    (
+        "Redis' protocol",
+        rb"[*$]-?[0-9]+\r?\Z|(?i:ping|auth|hello|info|select|set|get|mget|del|exists|keys|echo|command|config|client|"
+        rb"eval|monitor|subscribe|sync|psync|dbsize|flushall)( |\r?\Z)",
+    ),
+    (
+        "a protocol of mail or files",
+        rb"(?i:ehlo|helo|lhlo|mail from:|rcpt to:|user|pass|starttls|noop|quit|capa|data|rset|vrfy|feat|syst|nick|"
+        rb"\S+ (login|capability|starttls))",
+    ),
+    ("a protocol that is not text", rb".*[\x00-\x08\x0e-\x1f]"),
+)
+PATTERNS = {
+    pattern: re.compile(pattern, re.DOTALL) for _, pattern in (*AT_ONCE, *OF_A_LINE, *OF_A_BEGINNING, *WITHOUT_BAR)
+}
 
 
 class Connection(asyncio.Protocol):
@@ -40,8 +69,8 @@ class Connection(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, door: Door) -> None:
-        self._door, self._options = door, door.options
+    def __init__(self, listener: Listener, service: Service, options: Options) -> None:
+        self._listener, self._service, self._options = listener, service, options
         self._received = bytearray()  # what is not yet with the service
         self._asked = 0  # requests that the service has
         self._begun = False  # whether the first line has been looked at
@@ -50,20 +79,20 @@ class Connection(asyncio.Protocol):
         self._ended = False  # whether nothing more is read from the client
         self._refused = False  # whether it was told why
         self._incomplete = False  # whether its last line has no newline
-        self._paused = self._blocked = False  # whether reading is paused; whether the client does not read
+        self._blocked = False  # whether the client does not read
         self._line_began = self._last_received = self._blocked_since = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=UNREAD_ANSWERS)
-        if len(self._door.connections) >= self._options.max_connections:
+        if len(self._listener.connections) >= self._options.max_connections:
             self._refuse(f"the server has {self._options.max_connections} connections already; try again later")
         else:
-            self._door.connections[self] = None
+            self._listener.connections[self] = None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._received.clear()
-        self._door.lost(self)
+        self._listener.lost(self)
 
     def _refuse(self, reason: str) -> None:
         """Tell the client why the connection is closed, and close it.
@@ -98,9 +127,12 @@ class Connection(asyncio.Protocol):
 
     def _begin(self) -> bool:
         """Look at the first line as far as it is there; return whether it may be one of VW text."""
-        protocol, self._begun = protocols.foreign(bytes(self._received[: protocols.HEAD_BYTES]))
+        protocol, self._begun = foreign(bytes(self._received[:HEAD_BYTES]))
         if protocol is not None:
-            self._refuse(f"this port takes lines of VW text, and the client speaks {protocol}; --http PORT serves HTTP")
+            self._refuse(
+                f"this port takes lines of VW text, and the client speaks {protocol}; start the server with --http "
+                "PORT for HTTP"
+            )
             return False
         if self._begun:
             if self._received.startswith(BYTE_ORDER_MARK):
@@ -108,7 +140,7 @@ class Connection(asyncio.Protocol):
             if self._received.startswith(GREETING):
                 del self._received[: len(GREETING)]
                 self._marked = True
-                self.transport.write(GREETED[self._door.service.learns])
+                self.transport.write(GREETED[self._service.learns])
         return True
 
     def eof_received(self) -> bool:
@@ -138,21 +170,17 @@ class Connection(asyncio.Protocol):
             if not lines:  # a line that is too long; the answer to it keeps its place
                 deliver = self._answered_too_long
             self._asked += 1
-            self._door.service.ask(Request(deliver, self, text, lines))
+            self._service.ask(Request(deliver, self, text, lines))
         waits = len(self._received) >= REQUEST_BYTES and (self._asked == REQUESTS or self._blocked)
-        if waits != self._paused and not self._ended and not self.transport.is_closing():
-            self._paused = waits
-            if waits:
-                self.transport.pause_reading()
-            else:
-                self.transport.resume_reading()
+        if waits == self.transport.is_reading() and not self._ended and not self.transport.is_closing():
+            (self.transport.pause_reading if waits else self.transport.resume_reading)()
 
     def _take(self) -> tuple[bytes, int] | None:
         """Take the next lines for a request and return their number, 0 for a line that is too long; None if no line is
         complete.
         """
         received, longest = self._received, self._options.max_line
-        most = self._door.service.lines_at_once
+        most = self._service.lines_at_once
         if len(received) <= min(longest, REQUEST_BYTES) and received.endswith(b"\n"):  # as of a client that waits
             count = received.count(b"\n")
             if count <= most:
@@ -193,7 +221,8 @@ class Connection(asyncio.Protocol):
 
     def _answered_too_long(self, answers: bytes, last: bool) -> None:
         limit = self._options.max_line
-        self._answered(error_line(f"the line is longer than {limit} bytes; see --max_line"), last)
+        message = f"the line is longer than {limit} bytes; start the server with a larger --max_line"
+        self._answered(error_line(message), last)
 
     def _close_if_done(self) -> None:
         if self._ended and not self._asked and not self._received and not self.transport.is_closing():
@@ -220,71 +249,23 @@ class Connection(asyncio.Protocol):
         elif self._asked:
             pass
         elif (self._received or self._skipping) and now - self._line_began > limit:
-            self._refuse(f"a line was not complete after {limit:g} seconds; see --timeout")
+            self._refuse(f"a line was not complete after {limit:g} seconds; start the server with a larger --timeout")
         elif now - self._last_received > self._options.idle_timeout:
-            self._refuse(f"nothing was sent for {self._options.idle_timeout:g} seconds; see --idle_timeout")
+            limit = self._options.idle_timeout
+            self._refuse(f"nothing was sent for {limit:g} seconds; start the server with a larger --idle_timeout")
 
 
-class Door(Listener):
-    """Listen for connections of the line protocol; `port` is None at a Unix socket."""
+def foreign(head: bytes) -> tuple[str | None, bool]:
+    """Return the protocol of a client that begins with `head`, None for VW text, and whether this is certain.
 
-    def __init__(self, service: Service, options: Options) -> None:
-        place = options.socket or f"{options.host}:{options.port}"
-        super().__init__(f"cannot listen at {place}", "--host or --port" if options.socket is None else "--socket")
-        self.service, self.options = service, options
-        self._own_file: os.stat_result | None = None  # the socket
-
-    async def _listen(self) -> list[asyncio.Server]:
-        o, loop = self.options, asyncio.get_running_loop()
-        if o.socket is not None:
-            own = self._bind(o.socket)
-            return [await loop.create_unix_server(lambda: Connection(self), sock=own, backlog=1024)]
-        server = await loop.create_server(lambda: Connection(self), o.host, o.port, backlog=1024)
-        self.port = server.sockets[0].getsockname()[1]
-        return [server]
-
-    def _bind(self, path: str) -> socket.socket:
-        """Return a socket that has a path, and that only this user may connect to once it listens."""
-        _remove_dead_socket(path)
-        own = socket.socket(socket.AF_UNIX)
-        try:
-            own.bind(path)
-            self._own_file = os.lstat(path)
-            os.chmod(path, 0o600)
-        except BaseException:
-            own.close()
-            raise
-        return own
-
-    async def close(self, patience: float) -> None:
-        if self._own_file is not None:  # before others can find that nobody listens there, and put theirs in its place
-            remove_own(cast(str, self.options.socket), self._own_file)
-        await super().close(patience)
-
-
-def remove_own(path: str, made: os.stat_result) -> None:
-    """Remove a file that this process has made, unless another server has put its own in its place.
-
-    Devices, pipes and links, to which it may have written, stay.
+    It is certain once the first line, or HEAD_BYTES of it, has arrived.
     """
-    with contextlib.suppress(OSError):
-        now = os.lstat(path)
-        is_same = os.path.samestat(now, made) and now.st_mtime_ns == made.st_mtime_ns
-        if is_same and (stat.S_ISREG(now.st_mode) or stat.S_ISSOCK(now.st_mode)):
-            os.unlink(path)
-
-
-def _remove_dead_socket(path: str) -> None:
-    """Remove the socket of a server that has ended; raise UsageError if one listens there, or if it is no socket."""
-    try:
-        if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise UsageError(f"--socket {path}: a file with this name exists; give another name")
-    except FileNotFoundError:
-        return
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            os.unlink(path)
-            return
-    raise UsageError(f"--socket {path}: another server listens there; give another name")
+    line, newline, _ = head.lstrip(b"\r\n").partition(b"\n")
+    certain = bool(newline) or len(head) >= HEAD_BYTES
+    tables: list[tuple[tuple[str, bytes], ...]] = [AT_ONCE]
+    if certain:
+        tables.append(OF_A_LINE if newline else OF_A_BEGINNING)
+        if b"|" not in line:
+            tables.append(WITHOUT_BAR)
+    found = (name for table in tables for name, pattern in table if PATTERNS[pattern].match(line))
+    return next(found, None), certain

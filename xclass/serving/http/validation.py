@@ -17,21 +17,20 @@
 from __future__ import annotations
 
 import codecs
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...api.inputs import Documents
+from ...data import class_names
 from ...system import bounded_json
 from ...system.bounded_json import AnyOf, Kind, List, Malformed, Number, OrNull, Record, Text
 from ...system.printable import short_repr
-from .examples import Question
+from ..examples import Question
 
 MOST_EXAMPLES = 10_000  # of a request
 MOST_EXPLAINED = 16
-MOST_PARTS = 100  # members of a compressed body
 MOST_VALUES = 1 << 20  # of a request: features, and all else
 MOST_CLASSES = 1000  # that are listed
 MOST_LISTED = 50_000  # examples times classes of an answer, which then has about 3 MB
@@ -134,8 +133,8 @@ class Either(Kind):
         super().check(value, key)
         given = [name for name in self._kinds if name in value]
         if len(given) != 1:
-            found, names = " and ".join(given) or "none of them", ", ".join(self._kinds)
-            raise Malformed(f"one of {names} has to be given, and there is {found}")
+            found = " and ".join(given) or ", ".join(map(short_repr, [*value][:3])) or "none of them"
+            raise Malformed(f"one of {', '.join(self._kinds)} has to be given, and there is {found}")
         self._kinds[given[0]].check(value, key)
 
 
@@ -177,34 +176,10 @@ SHAPES = {
     "save": Record(),
 }
 FORMS = ("lines", "examples", "texts", "rows")
-ENCODINGS = (b"gzip", b"x-gzip", b"deflate")
 
 
-class TooLong(Exception):
-    """Report a body that is longer than allowed once it is decompressed."""
-
-
-def decompressed(body: bytes, encoding: bytes, longest: int) -> bytes:
-    """Return a body of one of ENCODINGS; raise TooLong, or Malformed if it is damaged."""
-    parts = list[bytes]()
-    size, rest, made = 0, body, 16 + zlib.MAX_WBITS
-    if encoding == b"deflate":  # of zlib, but some send it without its head
-        made = zlib.MAX_WBITS if body[:1] == b"\x78" else -zlib.MAX_WBITS
-    while rest:  # gzip may have several parts
-        if len(parts) == MOST_PARTS:
-            raise Malformed(f"the body has more than {MOST_PARTS} gzip members; compress it as one")
-        one = zlib.decompressobj(made)
-        try:
-            parts.append(one.decompress(rest, longest + 1 - size))
-        except zlib.error as error:
-            raise Malformed(f"the body is not {encoding.decode()}, as Content-Encoding says: {error}") from None
-        size += len(parts[-1])
-        if size > longest:
-            raise TooLong
-        if not one.eof:
-            raise Malformed(f"the body ends before its {encoding.decode()} data do")
-        rest = one.unused_data if encoding != b"deflate" else b""
-    return b"".join(parts)
+def _labels(given: Any) -> list[Any] | None:
+    return [one.get("label") for one in given["examples"]] if "examples" in given else given.get("labels")
 
 
 def read(operation: str, body: bytes, longest_line: int) -> Question | None:
@@ -220,25 +195,28 @@ def read(operation: str, body: bytes, longest_line: int) -> Question | None:
     k, shares = int(given["k"]) if "k" in given else None, int(given.get("shares", 20))
     if len(examples) * (k or 0) > MOST_LISTED:
         raise Malformed(f"{len(examples)} examples with {k} classes each are more than the {MOST_LISTED} of an answer")
+    labels = _labels(given)
+    if class_names.has_whole_float(labels):
+        labels = _labels(class_names.exact_json(body))
     if kind == "examples":
-        labels = [one.get("label") for one in examples] if operation == "learn" else None
         weights = [one.get("weight", 1.0) for one in examples] if operation == "learn" else None
-        return Question([one["features"] for one in examples], labels, weights, k, shares)
+        features = [one["features"] for one in examples]
+        return Question(features, labels if operation == "learn" else None, weights, k, shares, form=kind)
     for i, text in enumerate(examples if kind != "rows" else ()):
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
         if size > longest_line:
             raise Malformed(f"{kind}[{i}] has {size} bytes; allowed are {longest_line}")
     if kind == "lines":
         return Question(examples, None, None, k, shares)
-    labels, weights = given.get("labels"), given.get("weights")
+    weights = given.get("weights")
     for name, values in (("labels", labels), ("weights", weights)):
         if values is not None and len(values) != len(examples):
             raise Malformed(f"{name} has {len(values)} values and {kind} {len(examples)}; give one for each")
     if kind == "texts":
-        return Question(Documents(examples), labels, weights, k, shares)
+        return Question(Documents(examples), labels, weights, k, shares, form=kind)
     for i, row in enumerate(examples):
         if len(row) != len(examples[0]):
             raise Malformed(
                 f"rows[{i}] has {len(row)} numbers, and rows[0] has {len(examples[0])}; give as many in each"
             )
-    return Question(np.array(examples, np.float32), labels, weights, k, shares)
+    return Question(np.array(examples, np.float32), labels, weights, k, shares, form=kind)

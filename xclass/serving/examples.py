@@ -1,0 +1,377 @@
+"""Predict, learn and explain examples that came as JSON, those of several requests in one batch.
+
+    answers(learner, [Question(["| kettle leaf"], k=5), ...], learns=False)  ->  [{"predictions": [...]}, ...]
+
+A question that is refused gets its error in place of an answer, and the others are answered. What is learned is what
+`Learner.learn_many` learns from the same examples. It learns none if an example has too many features after crossing
+namespaces; here, the others are learned, and a warning names that one.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..api import arrays, inputs, results, unknown_features
+from ..api.inputs import Documents
+from ..api.labels import one_by_one
+from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
+from ..array_types import Float32s
+from ..data import batch_ops
+from ..data.batch import Batch
+from ..data.schema import CATEGORY, DENSE, MATRICES, NUMBER, TEXT
+from ..errors import UsageError, XclassError
+from ..options.spelling import Spelling
+from ..reductions.core.contract import BatchTask
+from ..reductions.core.probabilities import Options as ListingOptions
+from ..reductions.core.spec import Wanted
+from ..system.printable import printable
+from ..system.steps import Steps, pause
+from ..text import malformed
+from .lines import for_clients, refused_alone
+
+MOST_WARNINGS = 10  # of a request that are answered
+PLACE = re.compile(r"^(batch:|y\[|sample_weight\[)([0-9]+)(?:\]|:([0-9]+))?")  # of an example in a message
+PARTS = {"y[": "label", "sample_weight[": "weight"}  # of an example in JSON
+LABELS = re.compile(r"^y\b")  # at the beginning of a message
+BATCH_WORK = 512  # most work of a batch, unless it has a single example; about 10 ms
+BYTES_OF_WORK, VALUES_OF_WORK = 64, 8  # of an example that take about the time of one with few features
+SHOWN_COLUMNS = 5  # of a table, in a message
+ARGUMENTS = Spelling(lambda: {"--top_k": "k", "--exact": "no k, start the server with --exact"})  # for the client
+CLASSES_OF_WORK = 16  # classes that are listed in about the time of a prediction
+
+
+class Question(NamedTuple):
+    """Hold the examples of a request.
+
+    Attributes
+    ----------
+    examples : what `Learner.learn_many` takes as X: lines of VW text, dictionaries, Documents, or an array of rows
+    labels : their labels, None if lines have them or nothing is learned
+    weights : their weights, None for 1
+    k : number of classes to list or to explain, None for the prediction alone
+    shares : most shares of a class that an explanation lists
+    before : number of examples of the same request that are in earlier questions
+    form : name of the examples in the request
+    """
+
+    examples: Sequence[Any] | Float32s
+    labels: list[Any] | None = None
+    weights: list[float] | None = None
+    k: int | None = None
+    shares: int = 20
+    before: int = 0
+    form: str = "lines"
+
+    @property
+    def work(self) -> int:
+        """Return how much work an example without features is, compared with a prediction without a list of classes."""
+        return 1 + (self.k or 0) // CLASSES_OF_WORK
+
+    @property
+    def size(self) -> int:
+        """Return the sum of the sizes of the examples, see `size_of`."""
+        return sum(map(size_of, self.examples))
+
+    def parts(self) -> list[Question]:
+        """Divide a question into questions with at most BATCH_WORK work, or one example."""
+        ends, work = [0], 0
+        for i, one in enumerate(self.examples):
+            own = size_of(one) * self.work
+            if work + own > BATCH_WORK and i > ends[-1]:
+                ends.append(i)
+                work = 0
+            work += own
+        if len(ends) == 1:
+            return [self]
+        made = Documents if isinstance(self.examples, Documents) else lambda part: part
+        return [
+            self._replace(
+                examples=made(self.examples[low:high]),
+                labels=self.labels and self.labels[low:high],
+                weights=self.weights and self.weights[low:high],
+                before=low,
+            )
+            for low, high in itertools.pairwise([*ends, len(self.examples)])
+        ]
+
+
+def size_of(example: Any) -> int:
+    """Return how much work an example is, compared with one of few features, by its bytes and values."""
+    if not isinstance(example, dict):  # text, or a row of numbers
+        return 1 + len(example) // BYTES_OF_WORK
+    values = example.values()
+    return 1 + sum(size_of(one) if isinstance(one, (str, dict)) else 1 for one in values) // VALUES_OF_WORK
+
+
+Answer = dict[str, Any]
+
+
+def joined(found: Sequence[Answer]) -> Answer:
+    """Return the answer to a question from those to its parts."""
+    if len(found) == 1:
+        return found[0]
+    warnings = [warning for answer in found for warning in answer.get("warnings", ())]
+    return {"predictions": [one for answer in found for one in answer["predictions"]], **_warnings(warnings)}
+
+
+def first_batch(questions: Sequence[Question]) -> Sequence[Question]:
+    """Return the first questions, as many as one batch should answer."""
+    size = work = 0  # the most work of an example counts, as all of a batch list as many classes
+    for count, question in enumerate(questions):
+        size, work = size + question.size, max(work, question.work)
+        if count and size * work > BATCH_WORK:
+            return questions[:count]
+    return questions
+
+
+class _Reply:
+    """Gather what becomes of the examples of a question: an answer, with warnings, or the error by which it is refused.
+
+    `unknown` of the `looked_at` first examples have no feature that was learned.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self.question, self.answer, self.notes = question, Answer(predictions=[]), list[str]()
+        self.error: XclassError | None = None
+        self.unknown = self.looked_at = 0
+
+    def result(self) -> Answer | XclassError:
+        return self.error or {**self.answer, **_warnings(self.notes)}
+
+
+def answers(learner: Learner, questions: Sequence[Question]) -> list[Answer | XclassError]:
+    """Return the predictions for each question, or its error."""
+    replies = [_Reply(question) for question in questions]
+    batch, owners = _converted(learner, replies, False)
+    if batch is not None:
+        _answer(learner.core, batch, owners, False)
+    for reply in replies:
+        if 2 * reply.unknown > reply.looked_at and not reply.question.before:
+            first = reply.question.examples[0]
+            text = first if isinstance(first, str) else ""  # the message says where its words were learned
+            reply.notes.append(unknown_features.message(learner.core, reply.unknown, reply.looked_at, text))
+    return [reply.result() for reply in replies]
+
+
+def learned(learner: Learner, question: Question, most: Callable[[], int]) -> Generator[None, None, Answer]:
+    """Learn from the examples of a question in steps, so that others go in between, and the model can be saved.
+
+    A step converts a part, or learns from at most `most()` examples. All examples are converted before the first is
+    learned, so a question with one that is refused teaches nothing; names of classes in the examples before that one
+    keep their numbers.
+    """
+    learner.adapt(functools.partial(inputs.kind_of_labels, question.examples, question.labels))
+    reply = _Reply(question)
+    reply.answer["learned"] = 0
+    for i, batch in enumerate((yield from _parts_converted(learner, reply))):
+        done = 0
+        while done < batch.n:
+            if i or done:
+                yield
+            one = batch_ops.cut(batch, done, min(done + most(), batch.n))
+            _answer(learner.core, one, [reply] * one.n, True)
+            done += one.n
+    return {**reply.answer, **_warnings(reply.notes)}
+
+
+def _parts_converted(learner: Learner, reply: _Reply) -> Generator[None, None, list[Batch]]:
+    """Convert the examples of a question to learn from them, part by part; raise its error."""
+    batches = list[Batch]()
+    reply.notes.clear()
+    for part in reply.question.parts():
+        if part.before:
+            yield
+        converted = _Reply(part)
+        try:
+            batch, _ = _converted(learner, [converted], True)
+        except _ClassesRenumbered:
+            return (yield from _parts_converted(learner, reply))
+        if converted.error is not None:
+            raise converted.error
+        reply.notes += converted.notes
+        if batch is not None:
+            batches.append(batch._replace(line=batch.line + part.before))
+    return batches
+
+
+def explained(learner: Learner, question: Question) -> Generator[None, None, Answer]:
+    """Explain the predictions of the examples of a question in steps, so that others go in between."""
+    steps, notes = Steps(functools.partial(_explanations, learner, question)), list[str]()
+    try:
+        while True:
+            try:
+                ended = steps.resume()
+            finally:
+                notes += [_moved(note, question) for note in learner.core.take_notes()]
+            if ended:
+                return {"explanations": steps.result(), **_warnings(notes)}
+            yield
+    finally:
+        steps.abandon()
+
+
+def _explanations(learner: Learner, question: Question) -> list[Answer]:
+    examples, found = question.examples, list[Answer]()
+    try:
+        batches = list(learner.inputs.batches(examples))
+    except XclassError as error:
+        raise _in_json(error, learner.core, question) from None
+    single = (batch_ops.cut(batch, i, i + 1) for batch in batches for i in range(batch.n))
+    given = learner.inputs.opened(examples)
+    for one in results.explanations(learner.core, single, given, question.k or 2, most=question.shares):
+        found.append(one.as_dict())
+        pause()
+    return found
+
+
+def _converted(learner: Learner, replies: Sequence[_Reply], learns: bool) -> tuple[Batch | None, list[_Reply]]:
+    """Return the examples of all questions, None for none, and the reply of each; note errors of questions."""
+    learner.core.names.growing = learns and learner.growing
+    batches: list[Batch] = []
+    owners: list[_Reply] = []
+    for reply in replies:
+        question = reply.question
+        try:
+            if question.k is not None and not learner.core.config.reduction.probabilities:
+                raise UsageError(f"{learner.core.config.reduction.name} does not estimate probabilities; leave k out")
+            given = learner.converted(functools.partial(_batches, question, learns, learner.inputs), learns)
+        except XclassError as error:
+            reply.error = _in_json(error, learner.core, question)
+            continue
+        batches += given
+        owners += [reply] * sum(batch.n for batch in given)
+        reply.notes += [_moved(note, question) for note in learner.core.take_notes()]
+    if len(batches) > 1:
+        return batch_ops.pick([(batch, np.arange(batch.n)) for batch in batches]), owners
+    return batches[0] if batches else None, owners
+
+
+def _form(core: LearnerCore) -> str:
+    """Return the advice for examples of another form than those learned: the JSON to send."""
+    shown = {NUMBER: 0.5, TEXT: "some words", CATEGORY: "red", DENSE: [0.5, 1.0]}
+    columns = {name: shown[kind] for name, kind in itertools.islice(core.schema.columns.items(), SHOWN_COLUMNS)}
+    if columns:
+        return f"send {json.dumps({'examples': [{'features': columns}]}, ensure_ascii=False)}"
+    if core.schema.form != MATRICES:
+        return 'send {"texts": ["some words"]}'
+    width = core.schema.width
+    row = [0.5] * min(width or 2, SHOWN_COLUMNS)
+    return f"send {json.dumps({'rows': [row]})}" + f", with {width} numbers in each row" * bool(width)
+
+
+def _in_json(error: XclassError, core: LearnerCore, question: Question) -> XclassError:
+    """Return an error about the examples of a question with a message for the client, which sends JSON."""
+    told = f"{error.fault}; {_form(core)}" if isinstance(error, inputs.OtherForm) else str(error)
+    error.args = (_moved(told, question),)
+    return error
+
+
+class _ClassesRenumbered(Exception):
+    """Report that classes have names from now on, so that examples that were converted before have other numbers."""
+
+
+def _batches(question: Question, learns: bool, before: inputs.Inputs, own: inputs.Inputs) -> list[Batch]:
+    if own is not before:
+        raise _ClassesRenumbered
+    labels = None if question.labels is None else one_by_one(question.labels)
+    return list(own.batches(question.examples, labels, question.weights, learns))
+
+
+def _answer(core: LearnerCore, batch: Batch, owners: Sequence[_Reply], learns: bool) -> None:
+    """Predict examples, with `learns` learn from them, and add the predictions to the replies that own them."""
+    k = max((reply.question.k or 0 for reply in owners), default=0)
+    wanted = _wanted(k) if k and not learns else None
+    with ARGUMENTS:
+        core.want(wanted)
+
+    def executed(part: Batch) -> Iterator[BatchTask]:
+        return core.learn([part]) if learns else core.predict([part], wanted, looks_at_all=True)
+
+    done, places = 0, batch.line
+    for task in refused_alone(batch._replace(line=np.arange(1, batch.n + 1)), executed):
+        if not isinstance(task, XclassError):
+            _add(core, task, owners[done : done + task.batch.n], k if wanted else 0)
+            done += task.batch.n
+            continue
+        reply, message = owners[done], for_clients(str(task))
+        if learns:  # the others may have been learned
+            reply.answer["predictions"].append({"prediction": None})
+            reply.notes.append(message)
+        else:
+            task.args = (message,)
+            reply.error = task
+        done += 1
+    for note in core.take_notes():
+        place = PLACE.match(note)
+        if place is None:
+            concerned, told = [*dict.fromkeys(owners)], note
+        else:
+            row = int(place[2]) - 1
+            concerned, told = [owners[row]], f"batch:{places[row]}{note[place.end(2) :]}"
+        for reply in concerned:
+            reply.notes.append(_moved(told, reply.question))
+
+
+def _add(core: LearnerCore, task: BatchTask, owners: Sequence[_Reply], k: int) -> None:
+    """Add the predictions of a task, and the lists of k classes, to the replies that own its examples."""
+    predicted = results.answers(core, task, best_first=not core.spec.vw_exact)
+    lists = results.best_lists(core, task, k) if k else None
+    tops: Sequence[list[Answer]] = [[]] * len(owners)
+    if lists is not None:
+        of_classes, of_p = arrays.top_k_arrays(lists, k)
+        none = -1 if core.classes is None else None  # beyond the last class
+        tops = [
+            [{"class": y, "probability": value} for y, value in zip(labels, p, strict=True) if y != none]
+            for labels, p in zip(results.class_labels(core, of_classes).tolist(), of_p.tolist(), strict=True)
+        ]
+    for reply, prediction, top in zip(owners, predicted, tops, strict=True):
+        one: Answer = {"prediction": _finite(prediction)}
+        if lists is not None and (most := reply.question.k) is not None:
+            one["top"] = top[:most]
+        reply.answer["predictions"].append(one)
+    if task.learn:
+        owners[0].answer["learned"] += int(task.learned().sum())
+    elif task.unknown is not None:
+        for reply, unknown in zip(owners, task.unknown.tolist(), strict=False):
+            reply.unknown += unknown
+            reply.looked_at += 1
+
+
+def _finite(prediction: Any) -> Any:
+    """Return a prediction, None in place of a number that is not finite, which JSON does not have."""
+    return None if isinstance(prediction, float) and not math.isfinite(prediction) else prediction
+
+
+def _moved(message: str, question: Question) -> str:
+    """Return a message about the examples of a question for the client; the place is that in the JSON that it sent."""
+
+    def place(found: re.Match[str]) -> str:
+        part = PARTS.get(found[1], "")
+        i = int(found[2]) + question.before - (not part)
+        if part and question.form != "examples":
+            return f"{part}s[{i}]"
+        column = f", column {found[3]}" if found[3] else ""
+        return f"{question.form}[{i}]{part and '.'}{part}{column}"
+
+    named = LABELS.sub("labels", malformed.without_skip(PLACE.sub(place, message)))
+    return for_clients(named.replace(inputs.DOCUMENTS, "send texts"))
+
+
+def _warnings(notes: Sequence[str]) -> dict[str, list[str]]:
+    """Return the part of an answer with the messages about its examples."""
+    return {"warnings": [printable(note) for note in notes[:MOST_WARNINGS]]} if notes else {}
+
+
+@functools.lru_cache(64)
+def _wanted(k: int) -> Wanted:
+    """Return what a learner shall list; it prepares nothing anew if it is given the same object again."""
+    return Wanted(listing_options=ListingOptions(top_k=k))
