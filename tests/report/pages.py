@@ -14,12 +14,11 @@ HOSTILE = '<b>"$x_^2$&amp;'  # name of a class that would break HTML, or formula
 
 
 class Files(NamedTuple):
-    """Hold the paths of a model, its data and its learning curve."""
+    """Hold the paths of a model and its data."""
 
     model: Path
     train: Path
     test: Path
-    curve: Path
 
 
 def name(c: int) -> str:
@@ -38,7 +37,7 @@ def line(rng: random.Random, c: int) -> str:
 def write(folder: Path, *options: str, numbers: bool = False) -> Files:
     """Write data with rare, similar and unknown classes, and learn a model from them with these options."""
     rng = random.Random(7)
-    files = Files(folder / "model.bin", folder / "train.vw", folder / "test.vw", folder / "curve.csv")
+    files = Files(folder / "model.bin", folder / "train.vw", folder / "test.vw")
     train = [line(rng, c) for c in range(1, CLASSES - RARE + 1) for _ in range(30)]
     train += [line(rng, c) for c in range(CLASSES - RARE + 1, CLASSES + 1)]
     rng.shuffle(train)
@@ -51,7 +50,7 @@ def write(folder: Path, *options: str, numbers: bool = False) -> Files:
         if numbers:
             text = text.replace(HOSTILE, "1").replace("class", "")
         path.write_text(text, encoding="utf-8")
-    learn("-d", files.train, "-f", files.model, "-b", 16, "--quiet", "--curve", files.curve, *options)
+    learn("-d", files.train, "-f", files.model, "-b", 16, "--quiet", *options)
     return files
 
 

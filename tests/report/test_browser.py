@@ -84,7 +84,7 @@ def report(tmp_path_factory):
     browser.path_of_browser()
     files = pages.write(tmp_path_factory.mktemp("report"))
     path = files.model.with_suffix(".html")
-    learn("report", "-i", files.model, "-d", files.test, "--train", files.train, "--curve", files.curve, "-o", path)
+    learn("report", "-i", files.model, "-d", files.test, "--train", files.train, "-o", path)
     return path
 
 
@@ -160,7 +160,7 @@ def test_a_screen_reader_finds_names_of_figures_tables_and_headings(report, page
         if not node.get("ignored"):
             named.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
     images = [text for role in ("image", "img", "graphics-document") for text in named.get(role, [])]
-    for title in ("Error by class frequency", "Calibration", "Learning curve"):
+    for title in ("Error by class frequency", "Calibration"):
         assert any(text.startswith(title) for text in images), title
     assert all(named["table"]) and len(named["table"]) >= 6
     assert len(named["columnheader"]) > 20  # on a phone, too, where rows are shown as lists

@@ -12,10 +12,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...errors import UsageError, install_extra
-from ..calibration import Calibration
-from ..curve import Curve
-from ..frequencies import Bin
+from ..array_types import Float64s
+from ..errors import UsageError, install_extra
+from .failing import Bin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 WIDTH = 3.6  # inches of 100 pixels
 ROW, MARGIN = 0.27, 0.95  # inches: height of a bar, and of everything above and below the bars
 COLOURS = {  # what is drawn -> the CSS variable that replaces it
-    "#010203": "--ink", "#010204": "--muted", "#010205": "--line", "#010206": "--first", "#010207": "--second",
+    "#010203": "--ink", "#010204": "--muted", "#010205": "--line", "#010206": "--first",
 }  # fmt: skip
-INK, MUTED, LINE, FIRST, SECOND = COLOURS
+INK, MUTED, LINE, FIRST = COLOURS
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none", "svg.hashsalt": "xclass", "font.family": "DejaVu Sans", "font.size": 8,
     "text.parse_math": False, "axes.unicode_minus": True, "axes.edgecolor": MUTED, "axes.labelcolor": INK,
@@ -87,30 +86,23 @@ def _inlined(svg: str, name: str, title: str, text: str) -> str:
     return re.sub(r"\n\s*", "\n", svg).strip()
 
 
-def learning_curve(curve: Curve) -> str:
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
-    def draw(axes: Axes) -> None:
-        axes.plot(curve.examples, curve.recent, color=SECOND, linewidth=1.1, label="since the row before")
-        axes.plot(curve.examples, curve.average, color=FIRST, label="all so far")
-        if any(value == value for value in curve.held_out):
-            axes.plot(curve.examples, curve.held_out, color=INK, linestyle="--", label="held out")
-        axes.set_xscale("log")
-        axes.set_xlabel("examples")
-        axes.set_ylabel("average loss")
-        axes.set_ylim(bottom=0)
-        axes.minorticks_off()
-        axes.xaxis.set_major_locator(LogLocator(numticks=5))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
-        _legend(axes)
-
-    last = f"{curve.average[-1]:.1%} after {curve.examples[-1]:,.0f} examples"
-    return _drawn("curve", "Learning curve", f"The average of all examples so far is {last}.", 2.6, draw)
-
-
 def error_by_frequency(bins: Sequence[Bin], axis: str) -> str:
+    from matplotlib.ticker import PercentFormatter
+
     def draw(axes: Axes) -> None:
-        _bars(axes, [one.text for one in bins], [one.error for one in bins], [f"{one.error:.0%}" for one in bins])
+        place = range(len(bins))
+        axes.barh(place, [one.error for one in bins], height=0.68, color=FIRST)
+        axes.set_yticks(place, [one.text for one in bins])
+        axes.tick_params(axis="y", length=0)
+        axes.invert_yaxis()
+        axes.set_xlim(0, 1.15)
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
+        axes.grid(axis="y", visible=False)
+        for at, one in enumerate(bins):
+            axes.annotate(
+                f"{one.error:.0%}", (one.error, at), xytext=(3, 0), textcoords="offset points", va="center"
+            )  # fmt: skip
         axes.set_xlabel("error")
         axes.set_title(axis, loc="left", fontsize=8, x=0)
 
@@ -120,47 +112,24 @@ def error_by_frequency(bins: Sequence[Bin], axis: str) -> str:
     )
 
 
-def calibration(measured: Calibration) -> str:
-    most = max(one.weight for one in measured.bins)
+def calibration(centre: Float64s, weight: Float64s, forecast: Float64s, observed: Float64s) -> str:
+    """Draw the share of right answers of bins of examples against the mean probability of their answers.
+
+    The arguments are float64[bins]: middle of the probabilities of a bin, number of examples, and both shares.
+    """
 
     def draw(axes: Axes) -> None:
-        axes.bar(
-            [(one.low + one.high) / 2 for one in measured.bins], [0.3 * one.weight / most for one in measured.bins],
-            width=0.085, color=LINE, label="number of examples",
-        )  # fmt: skip
+        axes.bar(centre, 0.3 * weight / weight.max(), width=0.085, color=LINE, label="number of examples")
         axes.plot([0, 1], [0, 1], color=MUTED, linestyle="--", linewidth=1, label="ideal")
-        axes.plot(
-            [one.forecast for one in measured.bins], [one.observed for one in measured.bins], "o-", color=FIRST,
-            markersize=4, label="measured",
-        )  # fmt: skip
+        axes.plot(forecast, observed, "o-", color=FIRST, markersize=4, label="measured")
         axes.set_xlim(0, 1)
         axes.set_ylim(0, 1.02)
         axes.set_xlabel("probability of the answer")
         axes.set_ylabel("share of right answers")
-        _legend(axes)
+        axes.legend(
+            loc="lower left", bbox_to_anchor=(-0.12, 1.0), ncols=3, frameon=False, handlelength=1.4,
+            columnspacing=1.0, fontsize=7.5, borderaxespad=0.2,
+        )  # fmt: skip
 
-    parts = "; ".join(f"{one.forecast:.2f}: {one.observed:.2f}" for one in measured.bins)
+    parts = "; ".join(f"{mean:.2f}: {right:.2f}" for mean, right in zip(forecast, observed, strict=True))
     return _drawn("calibration", "Calibration", f"Mean probability and share of right answers: {parts}.", 3.0, draw)
-
-
-def _bars(axes: Axes, names: Sequence[str], shares: Sequence[float], texts: Sequence[str]) -> None:
-    from matplotlib.ticker import PercentFormatter
-
-    place = range(len(names))
-    axes.barh(place, shares, height=0.68, color=FIRST)
-    axes.set_yticks(place, names)
-    axes.tick_params(axis="y", length=0)
-    axes.invert_yaxis()
-    axes.set_xlim(0, 1.15)
-    axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
-    axes.grid(axis="y", visible=False)
-    for at, (share, text) in enumerate(zip(shares, texts, strict=True)):
-        axes.annotate(text, (share, at), xytext=(3, 0), textcoords="offset points", va="center")
-
-
-def _legend(axes: Axes) -> None:
-    axes.legend(
-        loc="lower left", bbox_to_anchor=(-0.12, 1.0), ncols=3, frameon=False, handlelength=1.4, columnspacing=1.0,
-        fontsize=7.5, borderaxespad=0.2,
-    )  # fmt: skip

@@ -1,1 +1,0 @@
-"""Write the contents of a report as an HTML page with figures."""
