@@ -1,21 +1,40 @@
-"""Leave out what numba does several times when it compiles a kernel together with the kernels that it calls.
+"""Leave out what numba does in vain, or several times when it compiles a kernel with the kernels that it calls.
 
 Code      numba optimises each function and turns it into machine code, although a function that only kernels call is
           linked into these as intermediate code and optimised there again. Here this is done for the outermost kernel
           alone, with all that is linked into it.
 Types     numba looks up the result of each operation, such as the sum of two integers, wherever it occurs: it tries all
-          functions of that name in turn. Here the result is remembered by the types of the operands.
+          functions of that name in turn. Here the result is remembered by the types of the operands. So are the sizes
+          of types in memory, for each of which numba lets LLVM parse a module.
+Wrappers  numba adds a function by which C could call a kernel. It is left out.
+Analyses  after each of its passes, numba computes where each variable is alive. Only generators need this, and the
+          pass that deletes variables, which computes it anew.
+Passes    passes are left out that look for what no kernel of this package contains, see `UNNEEDED`.
+Events    numba measures the time in which its locks are held, at each call of LLVM. It is not measured here.
+Arrays    numba imports `numpy.ma` to find out whether an array is masked, which takes a twentieth of a start. Here it
+          asks only if `numpy.ma` has been imported, because otherwise there are no such arrays.
 
-Both replace private members of numba, and act only while a kernel of this package is compiled, see `jit`.
+All replace private members of numba, and all but the last act only while a kernel of this package is compiled, see
+`jit`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
+# passes for closures, comprehensions, contexts, functions that are inlined as source, and literals that numba unrolls;
+# and those that describe what was compiled
+UNNEEDED = {
+    "InlineClosureLikes", "MakeFunctionToJitFunction", "WithLifting", "InlineInlinables", "FindLiterallyCalls",
+    "LiteralUnroll", "LiteralPropagationSubPipelinePass", "AnnotateTypes", "DumpParforDiagnostics",
+}  # fmt: skip
+_PACKAGE = __name__.partition(".")[0]
 _outermost: str | None = None  # the function that becomes machine code, "" for none; None while nothing is compiled
 
 
@@ -30,12 +49,40 @@ def within(name: str) -> Iterator[None]:
         _outermost = before
 
 
+def know_arrays() -> None:
+    """Let numba determine the types of arrays without `numpy.ma`, if no array can be masked."""
+    with contextlib.suppress(ImportError):
+        from numba.core import types
+        from numba.extending import typeof_impl
+        from numba.np.numpy_support import from_dtype, map_layout
+
+        with_masks = typeof_impl.dispatch(np.ndarray)
+
+        def typeof_array(array: Any, context: Any) -> Any:
+            if "numpy.ma" in sys.modules or array.dtype.kind not in "biuf":
+                return with_masks(array, context)
+            readonly = not array.flags.writeable
+            return types.Array(from_dtype(array.dtype), array.ndim, map_layout(array), readonly=readonly)
+
+        typeof_impl.register(np.ndarray)(typeof_array)
+
+
 @functools.cache
 def library_classes() -> tuple[type, type]:
     """Return the classes of the code of the outermost kernel and of a function that it calls, which need numba's."""
     from numba.core import codegen, environment
 
-    class Outermost(codegen.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    class Library(codegen.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+        """Optimise functions as numba does, which creates the passes anew for each function, even one without code."""
+
+        def _optimize_functions(self, module: Any) -> None:
+            module.data_layout = self._codegen._data_layout
+            passes, builder = self._codegen._function_pass_manager()
+            for function in module.functions:
+                if not function.is_declaration:
+                    passes.run(function, builder)
+
+    class Outermost(Library):
         """Hold machine code; numba would set the environments of the functions in it where these are compiled."""
 
         def _finalize_specific(self) -> None:
@@ -44,7 +91,7 @@ def library_classes() -> tuple[type, type]:
                 if used := environment.lookup_environment(variable.name):
                     self._codegen.set_env(variable.name, used)
 
-    class Intermediate(codegen.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    class Intermediate(Library):
         """Hold intermediate code alone, to be linked into kernels."""
 
         def _optimize_final_module(self) -> None:
@@ -65,27 +112,23 @@ def library_classes() -> tuple[type, type]:
 
 def install(codegen: Any) -> None:
     """Let numba leave out these steps while a kernel is compiled inside `within`."""
-    from numba.core import types
+    from numba.core import base, compiler, event, lowering, postproc, types
     from numba.core.targetconfig import ConfigStack
 
-    create_library, set_environment = codegen.create_library, codegen.set_env
+    set_environment = codegen.set_env
     outermost, intermediate = library_classes()
     results: dict[Any, tuple[Any, Any]] = {}  # by function, types of the arguments, and flags of the caller
+    sizes: dict[tuple[Any, str], int] = {}  # in bytes, by target and type
 
-    def create(name: str, **options: Any) -> Any:
-        if _outermost is None:
-            return create_library(name, **options)
+    def create(_: Any, name: str, **options: Any) -> Any:
         return (outermost if name == _outermost else intermediate)(codegen, name, **options)
 
     def set_env(name: str, used: Any) -> None:
         if codegen._engine.get_global_value_address(name):  # intermediate code has no addresses
             set_environment(name, used)
 
-    codegen.create_library, codegen.set_env = create, set_env
-    look_up = types.functions.BaseFunction.get_call_type
-
-    def remembered(function: Any, context: Any, args: Any, names: Any) -> Any:
-        if _outermost is None or names:
+    def remembered(look_up: Any, function: Any, context: Any, args: Any, names: Any) -> Any:
+        if names:
             return look_up(function, context, args, names)
         flags = ConfigStack.top_or_none()
         key = function, args, None if flags is None else flags.summary()
@@ -95,4 +138,48 @@ def install(codegen: Any) -> None:
         signature, function._impl_keys[signature.args] = results[key]
         return signature
 
-    types.functions.BaseFunction.get_call_type = remembered  # type: ignore[assignment]  # numba has few types
+    def size_of(measure: Any, context: Any, kind: Any) -> int:
+        key = context, str(kind)
+        if key not in sizes:
+            sizes[key] = measure(context, kind)
+        return sizes[key]
+
+    def finish_pass(run: Any, processor: Any, emit_dels: bool = False, **options: Any) -> None:
+        function = processor.func_ir
+        if emit_dels or function.is_generator:
+            run(processor, emit_dels, **options)
+            return
+        function.blocks = postproc.transforms.canonicalize_cfg(function.blocks)
+        function.variable_lifetime = postproc.VariableLifetime(function.blocks)  # computed when it is read
+        function.generator_info = None
+
+    def pipelines(define: Any, compiling: Any) -> Any:
+        defined = define(compiling)
+        if compiling.state.func_id.modname.partition(".")[0] == _PACKAGE:
+            for pipeline in defined:
+                pipeline.passes = [step for step in pipeline.passes if step[0].__name__ not in UNNEEDED]
+        return defined
+
+    def unless_lock(tell: Any, kind: str, *args: Any, **options: Any) -> None:
+        if not kind.endswith("_lock"):
+            tell(kind, *args, **options)
+
+    codegen.set_env = set_env
+    _replace(codegen, "create_library", create)
+    _replace(types.functions.BaseFunction, "get_call_type", remembered)
+    _replace(base.BaseContext, "get_abi_sizeof", size_of)
+    _replace(lowering.BaseLower, "create_cfunc_wrapper", lambda *_: None)
+    _replace(postproc.PostProcessor, "run", finish_pass)
+    _replace(compiler.Compiler, "define_pipelines", pipelines)
+    _replace(event, "start_event", unless_lock)
+    _replace(event, "end_event", unless_lock)
+
+
+def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
+    """Let `function`, which gets the original first, take the place of a member of numba inside `within`."""
+    original = getattr(owner, name)
+
+    def chosen(*args: Any, **options: Any) -> Any:
+        return original(*args, **options) if _outermost is None else function(original, *args, **options)
+
+    setattr(owner, name, chosen)

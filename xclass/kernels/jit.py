@@ -16,15 +16,15 @@ form replaces the attribute of the module.
 folder. A folder that other users can write to is not used, see `system.trust`. One that this user cannot write to, such
 as that of a container image, is read if it contains compiled code.
 
-`_Versions` and `kernel_cache` replace private members of numba, which any version of it may change. `activate()`
-tries them. If they fail, numba compiles and stores the kernels without them: slower, with the same results.
+`_Versions`, `kernel_cache`, `demand` and `fewer_steps` replace private members of numba, which any version of it may
+change. `activate()` tries them. If they fail, numba compiles and stores the kernels without them: slower, with the same
+results.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import hashlib
 import os
 import shutil
@@ -32,19 +32,19 @@ import sys
 import tempfile
 import threading
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from importlib import metadata
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
 from ..array_types import Float64s
 from ..errors import XclassError, XclassWarning
-from ..system import address_space, exclusive, trust
-from . import compiling, fewer_steps, kernel_cache
+from ..system import address_space, exclusive, garbage, trust
+from . import compiling, demand, fewer_steps, kernel_cache
 
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
 
@@ -52,6 +52,7 @@ _marked: list[FunctionType] = []
 installers: list[Callable[[], None]] = []  # called before a kernel is compiled; they replace functions by intrinsics
 _without_dispatcher: list[_Kernel] = []  # kernels that may have no dispatcher yet
 _dispatcher_lock = threading.RLock()  # stages on different threads may call kernels for the first time at once
+_import_lock = threading.RLock()  # of `importing`
 _active = False
 in_command = False  # whether this process is the command `xclass`
 _hide_scipy = True  # whether SciPy is hidden while numba is imported and kernels are loaded
@@ -60,7 +61,9 @@ _folder: Path | None = None
 _is_kept = True  # whether `_folder` can be written to
 _tidied = False  # whether incomplete files of other processes have been removed
 _cache_problem = ""  # see `cache_problem`
+_save_problem = ""  # see `save_problem`
 _plain = False  # whether kernels are compiled and stored without the private members of numba
+_turns: BinaryIO | None = None  # see `take_turns`
 
 # numba's flags for each kind of kernel, by the name of its decorator. A kernel that has none of its own, as `jit` has,
 # inherits those of the caller with which it is compiled first; so what the other kinds call must not be `jit`, or the
@@ -77,8 +80,10 @@ KIND_FLAGS: dict[str, dict[str, bool]] = {
     # is rarely called, and not inlined, as other kernels are that an inlined one calls. This keeps the code short that
     # surrounds the call: it is faster, and is compiled in a fraction of the time
     "apart": {"forceinline": False},
+    # is not called by most runs, and compiled when a kernel calls it for the first time, see `demand`
+    "on_demand": {"_nrt": True, "forceinline": False},
 }
-VERSIONS = 4  # to be raised if versions of kernels are kept in another way; part of their fingerprint
+VERSIONS = 7  # to be raised if versions of kernels are kept in another way; part of their fingerprint
 COMMON_FLAGS = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
 NEWEST = "0.68.1"  # version of numba with which this was tried
 SETTINGS = ".numba_config.yaml"  # file of settings that numba reads
@@ -93,7 +98,7 @@ def _before_fork() -> None:
     """Wait until no thread compiles or loads a kernel: it would not exist in the child, which waits for its locks."""
     module = sys.modules.get("numba.core.compiler_lock")
     of_numba = getattr(module, "global_compiler_lock", None)
-    locks = [_dispatcher_lock] if of_numba is None else [of_numba, _dispatcher_lock]
+    locks = [_import_lock, *([] if of_numba is None else [of_numba]), _dispatcher_lock]
     for lock in locks:
         lock.acquire()
     _held.extend(locks)
@@ -124,7 +129,7 @@ def _marker(kind: str) -> Callable[[F], F]:
 
 
 jit, bare, allocating = _marker(""), _marker("bare"), _marker("allocating")
-inlined, apart = _marker("inlined"), _marker("apart")
+inlined, apart, on_demand = _marker("inlined"), _marker("apart"), _marker("on_demand")
 
 
 def activate(hide_scipy: bool = True) -> None:
@@ -138,22 +143,31 @@ def activate(hide_scipy: bool = True) -> None:
     _hide_scipy = _hide_scipy and hide_scipy
     if not _active:
         address_space.check(address_space.RUN)
-        _choose_folder()
-        with _without_scipy(), _without_settings():
+        with _without_scipy(), _without_settings(), garbage.kept():
             import numba  # noqa: F401
+        _choose_folder()
+        fewer_steps.know_arrays()
+        demand.install(_address_of)
         _try_numba()
         _active = True
         if _cache_problem and not hide_scipy:
             warnings.warn(_cache_problem, XclassWarning, stacklevel=3)
-    for function in _marked:
-        _Kernel(function)
-    _marked.clear()
+    with _import_lock:
+        for function in _marked:
+            _Kernel(function)
+        _marked.clear()
 
 
-def include_later() -> None:
-    """Prepare functions marked since `activate()`, by modules that were imported later; do nothing before it."""
-    if _active:
-        activate()
+@contextlib.contextmanager
+def importing() -> Iterator[None]:
+    """Import modules with kernels in this block; they are prepared at its end if `activate()` was called before.
+
+    Meanwhile no other thread prepares kernels, because one would be lost whose module is about to define it.
+    """
+    with _import_lock:
+        yield
+        if _active:
+            activate()
 
 
 def _try_numba() -> None:
@@ -181,7 +195,7 @@ def _try_numba() -> None:
 def _trial_problem() -> str:
     """Return why two small kernels cannot be compiled, stored and loaded again; empty if they can."""
     functions = _sum, _sum_of_ones
-    vars(_sum)["kernel_kind"] = "bare"
+    vars(_sum)["kernel_kind"] = "on_demand"
     try:
         for _ in ("compile", "load"):
             inner, outer = map(_Kernel, functions)
@@ -246,13 +260,24 @@ class _Kernel:
 def _new_dispatcher(function: FunctionType) -> Any:
     import numba
 
-    flags = KIND_FLAGS[getattr(function, "kernel_kind", "")]
-    compiled = numba.njit(**COMMON_FLAGS, **flags)(function)
+    kind = getattr(function, "kernel_kind", "")
+    compiled = numba.njit(**COMMON_FLAGS, **KIND_FLAGS[kind])(function)
     if compiled is not function:  # as it is if NUMBA_DISABLE_JIT is set
-        _Versions(compiled)
+        compiled.address_of = _Versions(compiled).address_of
+        # numba looks for extensions of itself among all installed packages, which takes longer than loading a kernel
+        compiled._compilation_chain_init_hook = lambda: None
+        if kind == "on_demand":
+            demand.call_by_address(compiled)
         if _folder is not None:
             compiled._cache = _new_cache(function, _folder)
     return compiled
+
+
+def _address_of(module: str, name: str, types: tuple[Any, ...]) -> int:
+    """Return the address of the machine code of a kernel for some types of arguments."""
+    kernel: Any = getattr(sys.modules[module], name)
+    address: int = (kernel.dispatcher() if isinstance(kernel, _Kernel) else kernel).address_of(types)
+    return address
 
 
 def _plain_dispatcher(function: FunctionType) -> Any:
@@ -264,7 +289,7 @@ def _plain_dispatcher(function: FunctionType) -> Any:
     from numba import config
 
     if _folder is not None:
-        folder = _folder / f"plain-{_source_stamp()}"
+        folder = _folder / f"plain-{_stamp(read=True)}"
         before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
             if not folder.exists():
@@ -293,6 +318,8 @@ class _Versions:
     literal.
     """
 
+    # who can call a version: Python, only kernels that contain it, or only kernels that know its address
+    PYTHON, CONTAINING, BY_ADDRESS = "Python", "containing", "by address"
     depth = 0  # kernels that are being compiled, each called by the one before; protected by numba's lock
 
     def __init__(self, dispatcher: Any) -> None:
@@ -307,30 +334,43 @@ class _Versions:
 
     def compile_or_load(self, types: tuple[Any, ...]) -> Any:
         """Return the function for some types of arguments; an interruption within numba could crash the process."""
-        return exclusive.to_its_end(lambda: self._compiled_or_loaded(types))
+        return exclusive.to_its_end(lambda: self._compiled_or_loaded(types, self.PYTHON))
 
-    def _compiled_or_loaded(self, types: tuple[Any, ...]) -> Any:
+    def address_of(self, types: tuple[Any, ...]) -> int:
+        """Return the address of the function for some types of arguments, by which kernels call it."""
+        exclusive.to_its_end(lambda: self._compiled_or_loaded(types, self.BY_ADDRESS))
+        compiled = self._dispatcher.overloads[types]
+        expected = demand.result_of(self._dispatcher.py_func)
+        if compiled.signature.return_type != expected:
+            raise TypeError(f"{self._dispatcher.py_func}: {compiled.signature.return_type} instead of {expected}")
+        address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+        return address
+
+    def _compiled_or_loaded(self, types: tuple[Any, ...], callers: str) -> Any:
         from numba.core.compiler_lock import global_compiler_lock
         from numba.core.types.misc import unliteral
 
         types = tuple(unliteral(kind) for kind in types)
-        with global_compiler_lock:
-            internal, cache = _Versions.depth > 0, self._dispatcher._cache
-            if not internal and types in self._internal:
+        cache = self._dispatcher._cache
+        with _turn(cache, types), global_compiler_lock:
+            if _Versions.depth > 0:
+                callers = self.CONTAINING
+            if callers == self.PYTHON and types in self._internal:
                 self._internal.remove(types)
                 del self._dispatcher.overloads[types]
-            before = getattr(cache, "internal", False)  # differs if the kernel is being compiled for other types
-            cache.internal = internal
+            before = getattr(cache, "callers", "")  # differs if the kernel is being compiled for other types
+            cache.callers = callers
+            internal = callers != self.PYTHON
             self._dispatcher.targetoptions.update(no_cpython_wrapper=internal, no_cfunc_wrapper=internal)
             _Versions.depth += 1
             try:
                 return self._compile_or_load(types)
             finally:
                 _Versions.depth -= 1
-                cache.internal = before
+                cache.callers = before
 
     def add(self, compiled: Any) -> None:
-        if self._dispatcher._cache.internal:
+        if self._dispatcher._cache.callers != self.PYTHON:
             types = tuple(compiled.signature.args)
             self._internal.add(types)
             self._dispatcher.overloads[types] = compiled
@@ -339,17 +379,42 @@ class _Versions:
 
     def compile(self, *args: Any) -> Any:
         """Compile a version, after creating the dispatchers of all kernels that it may call."""
-        collects = gc.isenabled()
-        outermost = "" if self._dispatcher._cache.internal else self._dispatcher.py_func.__qualname__
+        outermost = "" if self._dispatcher._cache.callers == self.CONTAINING else self._dispatcher.py_func.__qualname__
         with compiling.under_way(), fewer_steps.within(outermost):
             _create_dispatchers()
             try:
-                gc.disable()  # the collector would take a tenth of the time
-                return self._compile(*args)
+                with garbage.kept():
+                    return self._compile(*args)
             finally:
                 compiling.add_one()
-                if collects:
-                    gc.enable()
+
+
+def take_turns(path: Path) -> None:
+    """Let this process wait for a kernel that another one is compiling, and then load it.
+
+    `path` is a file that the processes have in common; each version of a kernel has a byte of it, which is locked while
+    the version is compiled or loaded. Kernels do not call each other in a circle, so no two processes wait for each
+    other. In a run of the command, the lock would be a risk: a process that was stopped would stop all others.
+    """
+    global _turns
+    _turns = path.open("wb")
+
+
+@contextlib.contextmanager
+def _turn(cache: Any, types: tuple[Any, ...]) -> Iterator[None]:
+    """Wait until no other process that takes turns with this one compiles or loads a version of a kernel."""
+    if _turns is None:
+        yield
+        return
+    import fcntl
+
+    place = zlib.crc32(repr((cache._cache_file._index_name, types)).encode())
+    with contextlib.suppress(OSError):  # a circle after all
+        fcntl.lockf(_turns, fcntl.LOCK_EX, 1, place)
+    try:
+        yield
+    finally:
+        fcntl.lockf(_turns, fcntl.LOCK_UN, 1, place)
 
 
 def _new_cache(function: FunctionType, folder: Path) -> Any:
@@ -373,19 +438,25 @@ def _save(write: Callable[[], None]) -> None:
 
     numba reads a kernel's list of versions, adds a file and writes the list. Two processes that do so at once could
     give two versions the same file, and one would then run the code of the other. If a file cannot be locked or
-    written, nothing is stored and the next run compiles again.
+    written, nothing is stored, the next run compiles again, and `save_problem` says why.
     """
-    global _tidied
+    global _tidied, _save_problem
     import fcntl
 
     assert _folder is not None  # otherwise there is no cache
-    with contextlib.suppress(OSError), open(_folder / "lock", "wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _tidied:
-            _tidied = True
-            for path in _folder.glob("*.tmp.*"):  # left by killed processes, since this one has the lock
-                path.unlink()
-        write()
+    try:
+        with open(_folder / "lock", "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not _tidied:
+                _tidied = True
+                for path in _folder.glob("*.tmp.*"):  # left by killed processes, since this one has the lock
+                    path.unlink()
+            write()
+    except OSError as error:
+        _save_problem = (
+            f"{_folder}: compiled kernels cannot be kept there ({error.strerror or error}); make room or let this user "
+            "write there, or set NUMBA_CACHE_DIR to another folder"
+        )
 
 
 def _create_dispatchers() -> None:
@@ -450,13 +521,23 @@ def _without_settings() -> Iterator[None]:
 
 
 def folder() -> Path | None:
-    """Return the folder that keeps what is compiled; None before `activate()`, and if nothing is compiled or kept."""
-    return _folder if _is_kept else None
+    """Return the folder of compiled code; None before `activate()`, and if there is none."""
+    return _folder
+
+
+def is_kept() -> bool:
+    """Return whether what is compiled is kept in the folder."""
+    return _folder is not None and _is_kept
 
 
 def cache_problem() -> str:
     """Return why later runs compile again, or why all are slower, and what to do; empty if there is no problem."""
     return _cache_problem
+
+
+def save_problem() -> str:
+    """Return why a kernel was not kept that this process has compiled; empty if all are kept."""
+    return _save_problem
 
 
 def is_first_run(component: str) -> bool:
@@ -479,20 +560,32 @@ def note_compiled(component: str) -> None:
 
 
 def _ready_file(folder: Path, component: str) -> Path:
-    return folder / f"{component}-{_source_stamp()}.ready"
+    return folder / f"{component}-{_stamp()}.ready"
 
 
 @functools.cache
-def _source_stamp() -> str:
-    """Return a hash of the names, sizes and times of all source files of the package; to read them takes longer."""
-    digest = hashlib.sha256()
-    folders = [str(Path(__file__).parents[1])]
+def _stamp(read: bool = False) -> str:
+    """Return a hash of the names and sizes of the package's source files, of its version, and of the processor.
+
+    If `read`, the contents of the files are part of it; to read them takes four times as long. The folder of the
+    package and the times of the files are not, because they change when it is installed again.
+    """
+    from llvmlite import binding
+    from numba.core import codegen, config
+
+    processor = config.CPU_NAME or binding.get_host_cpu_name()
+    features = codegen.get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
+    digest = hashlib.sha256(f"{processor} {features}\n".encode())
+    package = str(Path(__file__).parents[1])
+    digest.update(Path(package, "__init__.py").read_bytes())  # which has the version
+    folders = [package]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if entry.name.endswith(".py"):
-                    found = entry.stat()
-                    digest.update(f"{entry.path} {found.st_size} {found.st_mtime_ns}\n".encode())
+                    digest.update(f"{entry.path[len(package) :]} {entry.stat().st_size}\n".encode())
+                    if read:
+                        digest.update(Path(entry.path).read_bytes())
                 elif entry.is_dir():
                     folders.append(entry.path)
     return digest.hexdigest()[:16]
@@ -516,10 +609,12 @@ def _choose_folder() -> None:
                 "that variable to a folder that can be created and written to, or unset it"
             ) from None
     kind = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
+    from numba import __version__
+
     base = Path("~/.cache/xclass")
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xclass"
-        name = f"python-{sys.version_info[0]}.{sys.version_info[1]}-numba-{metadata.version('numba')}{kind}"
+        name = f"python-{sys.version_info[0]}.{sys.version_info[1]}-numba-{__version__}{kind}"
         _folder = _usable(base / name)
         if _is_kept:
             os.utime(_folder)

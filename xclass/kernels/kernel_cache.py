@@ -10,7 +10,8 @@ identifies records by the name of the class and the types of its fields, so it w
 same type were exchanged. So is whether Python can call the version, see `jit`.
 
 A version is stored as machine code and as LLVM's intermediate code, from which other kernels are compiled that call it.
-Parsing the latter takes most of the time of loading, so it waits until such a kernel is compiled.
+Parsing the latter takes most of the time of loading, so it waits until such a kernel is compiled. The name of the file
+has the checksum of its contents, because damaged machine code would end the process or compute wrong numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import functools
 import hashlib
 import os
 import pickle
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -31,7 +33,10 @@ from ..system import trust
 
 KEPT_VERSIONS = 4  # versions of a kernel that are kept; older ones are removed
 # errors of reading an index that is damaged, or that was written when a class was in another module
-UNREADABLE = (EOFError, ImportError, AttributeError, IndexError, KeyError, ValueError, pickle.UnpicklingError)
+UNREADABLE = (
+    EOFError, ImportError, AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError, MemoryError,
+    pickle.UnpicklingError,
+)  # fmt: skip
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -203,7 +208,18 @@ def cache_class() -> type:
 
         def _load_data(self, name: str) -> Any:
             with trust.open_trusted(self._data_path(name)) as file:
-                return pickle.loads(file.read())
+                content = file.read()
+            if name != self._data_name(zlib.crc32(content)):
+                raise ValueError(f"{name} is damaged")
+            return pickle.loads(content)
+
+        def save(self, key: Any, code: Any) -> None:
+            """Write compiled code to a file that has the checksum in its name, and then its name to the index."""
+            content = self._dump(code)
+            name = self._data_name(zlib.crc32(content))
+            with self._open_for_write(self._data_path(name)) as file:
+                file.write(content)
+            self._save_index({**self._load_index(), key: name})
 
         @contextlib.contextmanager
         def _open_for_write(self, path: str) -> Iterator[Any]:
@@ -219,7 +235,7 @@ def cache_class() -> type:
         ) -> None:
             self._py_func, self._folder, self._settings, self._run_locked = function, folder, settings, run_locked
             self._name, self._cache_path, self._impl = _name(function), str(folder), CodeSerializer()
-            self.internal = False  # whether versions that only other kernels can call are loaded and saved
+            self.callers = ""  # who can call the versions that are loaded and saved, see `jit`
             self.enable()
 
         @functools.cached_property
@@ -285,7 +301,7 @@ def cache_class() -> type:
 
         def _index_key(self, signature: Any, codegen: Any) -> Any:
             """Return the key of a version: types of the arguments, processor, fields of records, who can call it."""
-            return signature, codegen.magic_tuple(), tuple(_fields(argument) for argument in signature), self.internal
+            return signature, codegen.magic_tuple(), tuple(_fields(argument) for argument in signature), self.callers
 
     return Cache
 
