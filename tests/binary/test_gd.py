@@ -5,6 +5,7 @@ import mmap
 import numpy as np
 import pytest
 
+from xclass.api.learner import Learner
 from xclass.binary import gd, update_rule
 from xclass.errors import UsageError
 from xclass.system import memory
@@ -124,6 +125,11 @@ def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch
     ):
         gd.check_memory(24)
     gd.check_memory(22)
+    with pytest.raises(
+        UsageError, match=r"bits 26 needs .* MB for the weights and 64 MB .*; the largest that fits is bits 21"
+    ):
+        Learner("multiclass", bits=26)
+    Learner("multiclass", bits=21).close()
 
 
 def test_table_of_default_size_leaves_three_quarters_of_the_memory_free(monkeypatch):

@@ -70,6 +70,7 @@ class RecallTree:
     ----------
     k, max_candidates, max_depth, bern_hyper, node_only, randomized_routing, seed, link : as in VW's options
     bits : log2 of the number of slots in VW's layout
+    candidate_margin : candidates other than the label learn only while their score is above minus this number
     path_features : whether scorers use path features
     router_weight : weight of an example for a router. "example": its own weight (VW). "mean_entropy": the difference of
         the expected entropies, in bits. "entropy": that times the total weight counted at both children, this example
@@ -104,6 +105,7 @@ class RecallTree:
         max_candidates: int | None = None,
         max_depth: int | None = None,
         bern_hyper: float = 1.0,
+        candidate_margin: float = 50.0,
         node_only: bool = False,
         path_features: bool = True,
         randomized_routing: bool = False,
@@ -126,7 +128,7 @@ class RecallTree:
         self.k = k
         self.max_candidates = min(k, 4 * log) if max_candidates is None else max_candidates
         self.max_depth = log if max_depth is None else max_depth
-        self.bern_hyper = F(bern_hyper)
+        self.bern_hyper, self.candidate_margin = F(bern_hyper), F(candidate_margin)
         self.node_only, self.path_features = node_only, path_features
         self.rand, self.link = Rand(seed) if randomized_routing else None, link
         self.recall_stop, self.way = recall_stop, []
@@ -301,5 +303,5 @@ class RecallTree:
         items = self.with_path(features, at)
         self.scorer_learner.learn(items, 1, weight, self.scorer(y), clock, memo=self.memo)
         for other in candidates:
-            if other != y:
+            if other != y and self.scorer_learner.predict(items, self.scorer(other)) > -self.candidate_margin:
                 self.scorer_learner.learn(items, -1, weight, self.scorer(other), clock, memo=self.memo)

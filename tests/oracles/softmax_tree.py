@@ -3,8 +3,8 @@
 Source   Zharmagambetov et al. 2021: algorithms 1 and 2, problems (2) and (3), section 4.1.
 Idea     Examples are the rows of a dense array. Nodes are optimised one after the other. Both convex problems, that of
          a leaf and that of a router, are solved by accelerated proximal gradient descent until convergence.
-Differs  from the paper as the kernels do: intercepts have no penalty; a fit that would raise the objective is refused,
-         but none in the first iteration; with "01" the objective has no penalty of the leaves. There is no "remove".
+Differs  from the paper as the kernels do: intercepts have no penalty; with "01" the objective has no penalty of the
+         leaves. There is no "remove".
 Names    x rows | y classes | c weights of the rows. The tree is complete, and its nodes are numbered breadth-first from
          0; node i has the children 2 i + 1 and 2 i + 2.
 """
@@ -122,7 +122,7 @@ class Oracle:
         self.depth, self.alpha, self.k, self.zero_loss, self.beta = depth, alpha, k, zero_loss, beta
         self.inner = 2**depth - 1
         self.router = {i: (np.zeros(x.shape[1]), 0.0) for i in range(self.inner)}
-        self.leaf = {}  # node -> classes, W, b
+        self.leaf = dict.fromkeys(range(self.inner, 2 * self.inner + 1))  # classes, W, b; None without rows so far
 
     def side(self, i, x):
         w, b = self.router[i]
@@ -155,45 +155,32 @@ class Oracle:
             size += sum(np.abs(weights[1]).sum() for weights in self.leaf.values() if weights is not None)
         return loss + self.alpha * size
 
-    def iterate(self, leaf_of, first):
+    def iterate(self, leaf_of):
         under = {i: [n for n in range(len(self.y)) if self._above(leaf_of[n], i)] for i in range(2 * self.inner + 1)}
         for i in range(2 * self.inner, -1, -1):
             if i >= self.inner:
-                self._fit_leaf(i, under[i], first)
+                self._fit_leaf(i, under[i])
             else:
-                self._fit_router(i, under[i], first)
+                self._fit_router(i, under[i])
 
     def _above(self, leaf, i):
         while leaf > i:
             leaf = (leaf - 1) // 2
         return leaf == i
 
-    def _fit_leaf(self, i, rows, first):
+    def _fit_leaf(self, i, rows):
         if not rows:
-            if first:
-                self.leaf[i] = None
             return
         names = sorted(set(self.y[rows]))
         worth = {name: sum(self.c[n] for n in rows if self.y[n] == name) for name in names}
         classes = np.array(sorted(sorted(names, key=lambda name: (-worth[name], name))[: self.k]))
         inside = [n for n in rows if self.y[n] in classes]
-        before = self._part(i, rows)
-        old = self.leaf.get(i)
         w, b = softmax_fit(
             self.x[inside], np.searchsorted(classes, self.y[inside]), self.c[inside], len(classes), self.alpha
         )
         self.leaf[i] = (classes, w, b)
-        if not first and self._part(i, rows) > before:
-            self.leaf[i] = old
 
-    def _part(self, i, rows):
-        """Return the part of the objective that depends on leaf i."""
-        if i not in self.leaf:
-            return np.inf
-        size = 0.0 if self.zero_loss == "01" or self.leaf[i] is None else np.abs(self.leaf[i][1]).sum()
-        return sum(self.c[n] * self.leaf_loss(n, i)[0] for n in rows) + self.alpha * size
-
-    def _fit_router(self, i, rows, first):
+    def _fit_router(self, i, rows):
         left_loss = np.array([self.leaf_loss(n, 2 * i + 1)[0] for n in rows])
         right_loss = np.array([self.leaf_loss(n, 2 * i + 2)[0] for n in rows])
         differing = np.flatnonzero(left_loss != right_loss)
@@ -201,20 +188,13 @@ class Oracle:
             return
         routed = np.array(rows)[differing]
         gap = left_loss[differing] - right_loss[differing]
-
-        def part(w, b):
-            wrong = (self.x[routed] @ w + b >= 0) != (gap > 0)
-            return (self.c[routed] * np.abs(gap) * wrong).sum() + self.alpha * np.abs(w).sum()
-
-        w, b = logistic_fit(self.x[routed], (gap > 0).astype(float), self.c[routed] * np.abs(gap), self.alpha)
-        if first or part(w, b) <= part(*self.router[i]):
-            self.router[i] = (w, b)
+        self.router[i] = logistic_fit(self.x[routed], (gap > 0).astype(float), self.c[routed] * np.abs(gap), self.alpha)
 
     def run(self, leaf_of, iterations):
         """Return, after each iteration, the objective and the leaf of every row."""
         results = []
-        for t in range(iterations):
-            self.iterate(leaf_of, t == 0)
+        for _ in range(iterations):
+            self.iterate(leaf_of)
             leaf_of = [self.reach(x) for x in self.x]
             results.append((self.objective(), leaf_of))
         return results

@@ -23,7 +23,7 @@ from ..array_types import Float32s, Int, Int64s, UInt64s
 from ..data.batch import Batch
 from ..kernels import fast_math
 from ..kernels.constants import GOLDEN, LARGEST, ONE, TWO, ZERO
-from ..kernels.jit import apart, bare
+from ..kernels.jit import bare, on_demand
 from . import loss, tagged_words
 
 SLOT_BYTES = 8
@@ -166,7 +166,7 @@ def learn_block(
     tagged_words.move(weights.words, h, count, block, step, scratch.rate, number)
 
 
-@apart
+@on_demand
 def _learn_with_momentum(
     weights: Weights, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, y: Float32s, weight: np.float32,
     scratch: BlockScratch,

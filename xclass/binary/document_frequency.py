@@ -115,7 +115,7 @@ class Frequencies:
     def arrays(self) -> dict[str, Stored]:
         if len(self.bitmap):
             slot = used_items.items_of(self.bitmap).astype(np.uint32)
-            counts: dict[str, Stored] = {"frequencies.index": slot, "frequencies.count": self.count[:-1]}
+            counts = stored_arrays.pack_rows("frequencies", slot, {"count": self.count[:-1]}, SLOTS)
         else:
             counts = stored_arrays.pack_table("frequencies", {"count": self.count})
         return {"frequencies.state": self.state, **counts}

@@ -36,8 +36,7 @@ from ..kernels.constants import GOLDEN
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
-from ..options.declare import option
-from ..options.search import one_of
+from ..options.declare import one_of, option
 
 DECISION_EXAMPLES = 1024  # number of examples after which it is decided whether features are columns
 RARE, FEW, SPREAD = 8, 4, 1.0  # thresholds of the decision, see above

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..array_types import Float32s, Int, Int64s, UInt64s
 from ..kernels.constants import ONE, ZERO
-from ..kernels.jit import allocating, bare
+from ..kernels.jit import bare, on_demand
 from . import finite, loss, weight_table
 from .update_rule import SLOT_BYTES as SLOT_BYTES
 from .update_rule import Options as Options
@@ -293,7 +293,7 @@ def _step(
     return 1
 
 
-@allocating
+@on_demand
 def _try_step(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, p: np.float32, y: np.float32,
     weight: np.float32, g2: np.float32, s: np.float32,
@@ -413,8 +413,7 @@ def learn_lanes(
         loss.logistic_slopes(scratch.p, scratch.y, scratch.d, scratch.g2, lanes)
         fast = not rule.checked or _lanes_are_safe(table, rule, place, x, count, lanes, scratch, weight, clock)
     if not fast:
-        for j in range(lanes):
-            learn(table, rule, place, x, count, scratch.sub[j], scratch.p[j], scratch.y[j], weight, clock)
+        _learn_one_by_one(table, rule, place, x, count, lanes, scratch.sub, scratch.p, scratch.y, weight, clock)
         return
     flat, mask = table.flat, table.mask
     sub, at, p, y = scratch.sub, scratch.at, scratch.p, scratch.y
@@ -476,3 +475,13 @@ def learn_lanes(
         for j in range(moved):
             i = np.int64(((base + sub[j]) & mask) << np.uint64(2))
             flat[i] += u[j] * (xv * flat[i + 3])
+
+
+@on_demand
+def _learn_one_by_one(
+    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, subs: UInt64s, p: Float32s,
+    y: Float32s, weight: np.float32, clock: np.float64,
+) -> None:  # fmt: skip
+    """Update the subproblems `subs` by any rule and loss."""
+    for j in range(lanes):
+        learn(table, rule, place, x, count, subs[j], p[j], y[j], weight, clock)

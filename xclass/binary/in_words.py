@@ -17,6 +17,12 @@ def table(bits: int, slot_bytes: int) -> str:
     return f"Weights: 2^{bits} of {slot_bytes} bytes (-b {bits}), at most {size(slot_bytes << bits)}"
 
 
+def growing(words: int, bits: int, most: int) -> str:
+    """Return the line about tables of so many tagged words, which may grow to `most` bytes, 0 if they may not."""
+    memory = f"{size(4 * words)}, growing to at most {size(most)}" if most else f"at most {size(4 * words)}"
+    return f"Weights: {words:,} of 4 bytes (-b {bits}), {memory}"
+
+
 def loss(options: Options) -> str:
     quantile = f" {options.quantile_tau:g}" if options.loss_function == "quantile" else ""
     return f"Loss: {options.loss_function}{quantile}"

@@ -18,7 +18,7 @@ import numpy as np
 from ..array_types import Float32s
 from ..kernels import fast_math
 from ..kernels.constants import HALF, INFINITE, ONE, TWO, ZERO
-from ..kernels.jit import bare
+from ..kernels.jit import bare, on_demand
 
 SQUARED, LOGISTIC, HINGE, QUANTILE, CLASSIC = 0, 1, 2, 3, 4
 CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": QUANTILE, "classic": CLASSIC}
@@ -57,10 +57,7 @@ def slope(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.floa
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
             return -y / (ONE + fast_math.expf(y * p))
-        share = (y + ONE) * HALF
-        up = -ONE / (ONE + fast_math.expf(p))
-        down = ONE / (ONE + fast_math.expf(-p))
-        return share * up + (ONE - share) * down
+        return plain_step(kind, tau, p, y, -ONE)
     if kind == HINGE:
         return ZERO if y * p >= ONE else -y
     if kind == QUANTILE:
@@ -106,14 +103,20 @@ def _logistic_step(p: np.float32, y: np.float32, s: np.float32, q: np.float32) -
     return -(y * lambert_less_x(s * q + y * p + d) + p) / q
 
 
+@on_demand
+def _soft_step(p: np.float32, y: np.float32, s: np.float32, q: np.float32) -> np.float32:
+    """Return the importance-invariant step of logistic loss for a label between -1 and 1."""
+    share = (y + ONE) * HALF
+    return share * _logistic_step(p, ONE, s, q) + (ONE - share) * _logistic_step(p, -ONE, s, q)
+
+
 @bare
 def step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32, q: np.float32) -> np.float32:
     """Return the importance-invariant step: the limit of many small steps whose rates add up to s."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
             return _logistic_step(p, y, s, q)
-        share = (y + ONE) * HALF
-        return share * _logistic_step(p, ONE, s, q) + (ONE - share) * _logistic_step(p, -ONE, s, q)
+        return _soft_step(p, y, s, q)
     if kind == HINGE:
         error = ONE - y * p
         if error <= ZERO:
@@ -131,7 +134,7 @@ def step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32
     return (y - p) * (ONE - fast_math.expf(-TWO * s * q)) / q
 
 
-@bare
+@on_demand
 def plain_step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32) -> np.float32:
     """Return a gradient step of rate s: -s dL/dp."""
     if kind == LOGISTIC:

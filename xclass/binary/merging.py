@@ -9,7 +9,7 @@ Rule      w = sum of dG w / sum of dG, G = G of the base + sum of dG, N the larg
           weight, the base's remains. The rule on differences of VW's merge_models, w of the base + sum of dG dw / sum
           of dG, gives the same w. Weights without G, as those of --sgd, are averaged over the models that have changed
           them, weighted by the examples that each has learned.
-Differs   from VW: there, G = G of the base + sum of dG**2 / sum of dG, and N is an average. docs/merging.md has the
+Differs   from VW: there, G = G of the base + sum of dG**2 / sum of dG, and N is an average. docs/cluster.md has the
           errors of both. In VW the average of weights without G includes models that have never seen the feature.
 """
 

@@ -46,7 +46,7 @@ from ..model.stored_arrays import Stored
 from ..options.declare import option
 from ..system import memory, sparse_memory
 
-LINE_WORDS, LINE_BYTES = tagged_format.LANES, 4 * tagged_format.LANES
+LINE_WORDS = tagged_format.LANES
 # Positions in `Words.state`, and its size. A table is doubled when USED reaches FULL, or LOST reaches MOST_LOST.
 COUNTER, USED, EVICTED, REFUSED, LOST, FULL, MOST_LOST, DOUBLINGS, EAGER, NUMBERS = range(10)
 STORED = FULL  # numbers of the state that a model file stores
@@ -174,8 +174,8 @@ def arrays(name: str, words: Words, weights_only: bool = False) -> dict[str, Sto
     if len(words.lines.bitmap):
         word = word[: -packed_words.PADDING]
         used = word != 0
-        stored: dict[str, Stored] = {f"{name}.index": packed_words.positions(words.lines)[used]}
-        stored[f"{name}.word"] = word[used]
+        index = packed_words.positions(words.lines)[used]
+        stored = stored_arrays.pack_rows(name, index, {"word": word[used]}, size(words))
     else:
         stored = stored_arrays.pack_table(name, {"word": word})
     return {**stored, f"{name}.counts": words.state[:STORED], f"{name}.doublings": np.array([doublings(words)])}

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import UsageError
-from ..options.declare import OptionGroup, option, options_of
-from ..options.relations import conflict, no_effect, refused, warned
-from ..options.search import Facts, Search, between, one_of
+from ..options.declare import OptionGroup, between, conflict, no_effect, one_of, option, options_of, refused, warned
 from ..system import memory
 from . import loss
 
@@ -28,22 +25,9 @@ CLASS_SLOTS_LOG2 = 10  # log2 of the slots per class if -b is not given
 FEW_CLASS_SLOTS = 64  # slots per class below which collisions make most of the error
 MAX_OPTION = 1e30  # limit of all numeric options; float32 ends at 3.4e38
 SAFE_RATE = 1024  # largest learning rate for which the bounds of `finite.is_safe` hold
-
-
-def _losses(facts: Facts) -> Search | None:
-    """Return the losses to try: those that give probabilities, if the reduction has a choice."""
-    return one_of("squared", "logistic", first=("logistic",)) if facts.reduction in ("oaa", "cpt") else None
-
-
-def _penalties(facts: Facts) -> Search | None:
-    """Return the coefficients of L1 to try: those of the softmax tree, whose leaves must be sparse."""
-    return between(0.01, 1.0, "log", first=(0.03, 0.1)) if facts.reduction == "softmax_tree" else None
-
-
 LOGISTIC_BY_DEFAULT = {"recall_tree", "ect"}  # reductions, of those that take --label_range
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     bits: int = option(
         "size of the weight table: 2**B weights",
@@ -60,9 +44,10 @@ class Options(OptionGroup):
         maximum=MAX_OPTION,
         metavar="RATE",
         minimum=0,
-        default_text="0.5; 0.25 for squared loss with --multilabel_oaa; 1 with --log_multi and for logistic loss with "
-        "--cpt; 2 with --hsm and --cpt --sgd; 0.35 for several passes of --cpt, 0.25 if its tree does not grow; 5 with "
-        "--sparse_experts; otherwise 10 if an update rule is given, see --sgd",
+        default_text="0.5, or 10 if an update rule is given, see --sgd; 0.25 for squared loss with --multilabel_oaa; 1 "
+        "with --log_multi, unless --layout vw is given; 2 with --hsm and --cpt --sgd; otherwise with --cpt 1 for "
+        "logistic loss, 0.5 for squared loss, in several passes 0.35, or 0.25 if the tree does not grow; 5 with "
+        "--sparse_experts",
         stored=True,
         adjustable=True,
         search=between(0.05, 5.0, "log", first=(0.25, 1.0), weight=1.5),
@@ -72,7 +57,10 @@ class Options(OptionGroup):
         choices=("squared", "logistic", "hinge", "quantile", "classic"),
         default_text="logistic for --recall_tree, hinge for --log_multi, otherwise squared",
         stored=True,
-        search=_losses,
+        # those that give probabilities, if the reduction has a choice
+        search=lambda facts: (
+            one_of("squared", "logistic", first=("logistic",)) if facts.reduction in ("oaa", "cpt") else None
+        ),
     )
     quantile_tau: float = option(
         "quantile for --loss_function quantile", default=0.5, minimum=0, maximum=1, metavar="TAU", stored=True
@@ -113,7 +101,10 @@ class Options(OptionGroup):
         metavar="LAMBDA",
         stored=True,
         adjustable=True,
-        search=_penalties,
+        # for the leaves of the softmax tree, which must be sparse
+        search=lambda facts: (
+            between(0.01, 1.0, "log", first=(0.03, 0.1)) if facts.reduction == "softmax_tree" else None
+        ),
     )
     l2: float = option(
         "strength of L2 regularisation: each update of a class or a node shrinks all its weights by this fraction "
@@ -398,8 +389,11 @@ def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, extra_bytes: int = 0, 
     )
 
 
-def crowding_warning(bits: int, classes: int, width: int, layout: str) -> list[str]:
-    """Return a warning for the banner if a table has too few slots per class, otherwise no line."""
+def crowding_warning(bits: int, classes: int, width: int, layout: str, scorer: str = "class") -> list[str]:
+    """Return a warning for the banner if a table has too few slots for each of its `classes`, otherwise no line.
+
+    `scorer` says what these are, if not classes.
+    """
     class_slots = (1 << bits) // (width if layout == "vw" else classes)
     if class_slots >= FEW_CLASS_SLOTS:
         return []
@@ -407,6 +401,6 @@ def crowding_warning(bits: int, classes: int, width: int, layout: str) -> list[s
     while (1 << enough) // (width if layout == "vw" else classes) < FEW_CLASS_SLOTS and enough < MAX_TABLE_BITS:
         enough += 1
     return [
-        f"warning: -b {bits} leaves {class_slots} slots for the features of each class, so many features share "
+        f"warning: -b {bits} leaves {class_slots} slots for the features of each {scorer}, so many features share "
         f"a slot; give at least -b {enough}"
     ]

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..array_types import AnyArray, Bools, Float32s, Float64s, UInt32s
 from ..kernels.constants import ZERO
-from ..kernels.jit import bare, jit
+from ..kernels.jit import bare, jit, on_demand
 from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..system import sparse_memory
@@ -253,7 +253,7 @@ def shrunk_of(table: Table, sub: np.uint64) -> np.int64:
     return min(np.int64(sub), np.int64(len(table.shrunk) - 1))
 
 
-@bare
+@on_demand
 def apply_shrunk(table: Table, sub: np.uint64) -> None:
     """Replace the weights that share the gravity and contraction of a subproblem by their effective values."""
     own = shrunk_of(table, sub)

@@ -7,15 +7,12 @@ docs/defaults.md contains the measurements on which the values are based.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ..data.batch import HIGHEST_LABEL
-from ..options.declare import OptionGroup, option
+from ..options.declare import OptionGroup, one_of, option
 from ..options.resolve import Presets
-from ..options.search import one_of
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the option of the default multiclass preset."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from command import learn, xclass
@@ -21,7 +19,6 @@ from xclass.reductions.core.probabilities import ClassLists
 DATA = "1,300 | a\n300 | b\n, | a\n7,300 | b\n9 | a\n"
 
 
-@dataclass(frozen=True)
 class Options(label_lists.Options):
     """Frequent labels."""
 

@@ -178,7 +178,8 @@ def candidates_by_plain_numpy(tree, batch, plan):
         items = plan.item[plan.first[i] : plan.scored[i]].tolist()
         recall = (true_weight.get(a, 0) + 0.5) / (listed_weight.get(a, 0) + 1)
         recall = 1.0 if len(items) == tree.classes else recall if items else 0.0
-        odds = np.exp(plan.score[plan.first[i] : plan.scored[i]].astype(np.float64))
+        power = 1 + 2 / float(tree.settings.margin)
+        odds = np.exp(power * plan.score[plan.first[i] : plan.scored[i]].astype(np.float64))
         p = recall * odds / odds.sum() if items else odds
         own = None
         if not np.isnan(batch.label[i]):
@@ -463,7 +464,8 @@ def test_listing_is_refused_for_reductions_without_probabilities(tmp_path, words
     assert result.status == 2
     assert result.err == (
         f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not estimate; "
-        "choose one of --oaa, --recall_tree, --cpt, --softmax_tree, --mach, --means, --sparse_experts\n"
+        "choose one of --multiclass, --hsm, --oaa, --recall_tree, --cpt, --softmax_tree, --mach, --means, "
+        "--sparse_experts\n"
     )
     with xclass.Learner("scalar") as model:
         model.save(tmp_path / "m")

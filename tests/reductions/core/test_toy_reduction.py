@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from command import learn, xclass
 
 import xclass as xclass_library
 from xclass.binary import gd
+from xclass.errors import UsageError
 from xclass.model import stored_arrays
 from xclass.options.declare import OptionGroup, option
 from xclass.reductions import registry
@@ -21,7 +21,6 @@ from xclass.reductions.core.spec import LearnerSpec
 DATA = "".join(f"{1 + (i % 3 == 0)} | x{i}\n" for i in range(30))
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Majority."""
 
@@ -105,3 +104,5 @@ def test_the_library_has_it_too(tmp_path):
     assert (tmp_path / "library").read_bytes() == (tmp_path / "command").read_bytes()
     with xclass_library.load(str(tmp_path / "command")) as model:
         assert model.predict_many(["| x"] * 2).tolist() == [1, 1]
+        with pytest.raises(UsageError, match="its predictions cannot be explained, because there is no module"):
+            model.explain("| x")

@@ -15,7 +15,7 @@ from library import go_through, same_arrays, same_contents, summary_of, trained
 
 from tests.oracles.hierarchical_softmax import HierarchicalSoftmax
 from xclass import Learner, UsageError, load
-from xclass.reductions.cpt import huffman, label_tree
+from xclass.reductions.cpt import label_tree, sampled_tree
 
 
 def least_length(weights: list[float]) -> float:
@@ -39,7 +39,7 @@ def leaves(tree: label_tree.Tree) -> dict[int, int]:
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=60), st.integers(0, 5))
 def test_no_tree_has_shorter_paths(weights, seed):
     labels = np.arange(len(weights), dtype=np.int64) * 3 + 1
-    tree = huffman.huffman_tree(labels, np.array(weights, np.float64), np.random.default_rng(seed))
+    tree = sampled_tree.huffman_tree(labels, np.array(weights, np.float64), np.random.default_rng(seed))
     depth = leaves(tree)
     assert set(depth) == set(labels.tolist())
     assert sum(w * depth[y] for w, y in zip(weights, labels.tolist(), strict=True)) == least_length(weights)
@@ -52,13 +52,13 @@ def test_no_tree_has_shorter_paths(weights, seed):
 
 def test_equal_weights_are_ordered_by_the_seed():
     labels, weight = np.arange(1, 40), np.ones(39)
-    trees = [huffman.huffman_tree(labels, weight, np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    trees = [sampled_tree.huffman_tree(labels, weight, np.random.default_rng(seed)) for seed in (1, 1, 2)]
     orders = [tree.label[:77].tolist() for tree in trees]
     assert orders[0] == orders[1] != orders[2]
 
 
 def test_counts_are_of_the_first_examples_and_by_importance():
-    counts = huffman.LabelCounts(4)
+    counts = sampled_tree.LabelCounts(4)
     batch = SimpleNamespace(label=np.array([1.0, 2.0, np.nan, 1.0]), weight=np.array([1, 2, 3, 4], np.float32))
     assert counts.add(batch, np.array([True, True, False, True]))
     batch = SimpleNamespace(label=np.array([3.0, 4.0, 5.0]), weight=np.array([0.5, 1, 1], np.float32))
@@ -66,7 +66,7 @@ def test_counts_are_of_the_first_examples_and_by_importance():
     assert counts.seen == 4
     (tree,) = counts.trees([0], None, 0)
     assert leaves(tree) == {1: 1, 2: 2, 3: 2}
-    assert huffman.LabelCounts(9).trees([0], None, 0) == []
+    assert sampled_tree.LabelCounts(9).trees([0], None, 0) == []
 
 
 def test_hsm_stands_for_ordinary_options():

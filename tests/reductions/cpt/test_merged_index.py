@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xclass.abilities.merge import index as merged_index
+from xclass.abilities.merge import parts
 from xclass.binary import document_frequency, feature_scaling
 from xclass.reductions.multiclass import feature_index
 
@@ -45,7 +45,7 @@ def test_rows_agree_with_dictionaries(tables):
     pair.view(np.float32)[:, 1] = counts[0].ravel()
     flat = [(own.ravel(), own_counts.ravel()) for own, own_counts in zip(classes, counts, strict=True)]
     changed = [np.flatnonzero((own != flat[0][0]) | (own_counts != flat[0][1])) for own, own_counts in flat[1:]]
-    merged_index.merge_rows(
+    parts.merge_rows(
         pair.ravel(), pair.view(np.float32).ravel(), SLOTS, np.concatenate(changed).astype(np.uint32),
         np.concatenate([flat[k][0][at] for k, at in enumerate(changed, 1)]).astype(np.uint32),
         np.concatenate([flat[k][1][at] for k, at in enumerate(changed, 1)]).astype(np.float32),
@@ -81,7 +81,7 @@ def test_classes_are_found_by_their_labels():
     both.count[:] = one_counts.count + two_counts.count
     both.state[:] = one_counts.state + two_counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    merged_index.merge(target, [one, two], base, [both, one_counts, two_counts], [None] * 2)
+    parts.merge(target, [one, two], base, [both, one_counts, two_counts], [None] * 2)
     index = target.index
     assert index.label[:3].tolist() == [1, 2, 7]
     assert index.weight[:3].tolist() == [100, 200, 300]
@@ -104,5 +104,5 @@ def test_the_length_of_a_centroid_grows_with_shared_features():
     both = document_frequency.Frequencies(False, True)
     both.count[:], both.state[:] = 2 * counts.count, 2 * counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    merged_index.merge(target, [one, one], base, [both, counts, counts], [None] * 2)
+    parts.merge(target, [one, one], base, [both, counts, counts], [None] * 2)
     assert target.index.norm2[0] == pytest.approx(4 * one.index.norm2[0], rel=0.1)

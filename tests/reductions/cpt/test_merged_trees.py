@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xclass.abilities.merge import trees
+from xclass.abilities.merge import parts
 from xclass.reductions.cpt import label_tree
 
 
@@ -15,7 +15,7 @@ def grown(tree: label_tree.Tree, labels: list[int], choices: list[int]) -> label
     nodes = int(tree.size[label_tree.NODES])
     tree = label_tree.from_arrays(tree.left[:nodes], tree.label[:nodes], capacity=200)
     for label, choice in zip(labels, choices, strict=True):
-        known = trees.leaves(tree).tolist()
+        known = parts.leaves(tree).tolist()
         if known:
             label_tree.split(tree, label_tree.find(tree, known[choice % len(known)]), label)
         else:
@@ -42,18 +42,18 @@ def test_a_tree_extends_those_from_which_it_has_grown(begin, more):
     base = grown(label_tree.empty_tree(4), labels, begin)
     tree = grown(base, list(range(100, 100 + len(more))), more)
     other = grown(label_tree.empty_tree(4), [*labels[1:], 99], begin)
-    assert trees.extends(tree, base) and trees.extends(tree, tree)
-    assert trees.extends(base, tree) == (not more)
-    assert trees.extends(tree, label_tree.empty_tree(4))
-    assert not trees.extends(tree, other) and not trees.extends(other, tree)
+    assert parts.extends(tree, base) and parts.extends(tree, tree)
+    assert parts.extends(base, tree) == (not more)
+    assert parts.extends(tree, label_tree.empty_tree(4))
+    assert not parts.extends(tree, other) and not parts.extends(other, tree)
     nodes = int(base.size[label_tree.NODES])
     assert np.array_equal(tree.place[:nodes], base.place[:nodes])  # a node has the same regressor in both
 
 
 def test_missing_labels_are_inserted_by_balance():
-    tree = trees.with_missing(label_tree.empty_tree(4), list(range(1, 17)))
+    tree = parts.with_missing(label_tree.empty_tree(4), list(range(1, 17)))
     check(tree)
-    assert sorted(trees.leaves(tree).tolist()) == list(range(1, 17))
+    assert sorted(parts.leaves(tree).tolist()) == list(range(1, 17))
     assert int(tree.size[label_tree.DEEPEST]) == 4
     before = tree.left.copy()
-    assert np.array_equal(trees.with_missing(tree, [3, 5]).left, before)
+    assert np.array_equal(parts.with_missing(tree, [3, 5]).left, before)

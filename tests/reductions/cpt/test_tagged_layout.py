@@ -14,7 +14,7 @@ from library import fact, go_through, state_of, summary_of, trained
 from streams import multiclass
 
 from xclass import Learner, ModelError, UsageError, load
-from xclass.abilities.describe.cpt import weight_tables, word_tables
+from xclass.abilities.describe.cpt import word_tables
 from xclass.binary import tagged_words
 from xclass.model import model_file
 from xclass.reductions.cpt import options as cpt_options
@@ -35,13 +35,21 @@ LEARNERS = {
 
 def doublings(model: Learner) -> list[int]:
     """Return how often each table was doubled."""
-    return [tagged_words.doublings(weights.words) for weights in weight_tables(model.core.reduction)]
+    return [*map(tagged_words.doublings, word_tables(model.core.reduction).values())]
+
+
+def sizes(model):
+    return [len(words.word) for words in word_tables(model.core.reduction).values()]
+
+
+def in_use(model):
+    return [int(np.count_nonzero(words.word)) for words in word_tables(model.core.reduction).values()]
 
 
 def lost(model: Learner) -> int:
     """Return how many words were evicted or refused."""
     numbers = [tagged_words.EVICTED, tagged_words.REFUSED]
-    return sum(int(weights.words.state[numbers].sum()) for weights in weight_tables(model.core.reduction))
+    return sum(int(words.state[numbers].sum()) for words in word_tables(model.core.reduction).values())
 
 
 # -- when they are the default
@@ -118,10 +126,10 @@ def test_tables_do_not_grow_beyond_a_quarter_of_the_free_memory(times, monkeypat
 def test_given_size_never_grows(name):
     with Learner("cpt", CLASSES, **LEARNERS[name]) as model:
         assert model.options["max_doublings"] == 0
-        before = [len(table.words.word) for table in word_tables(model.core.reduction)]
+        before = sizes(model)
         model.learn_many(TEXT)
         assert doublings(model) == [0] * len(doublings(model))
-        assert [len(table.words.word) for table in word_tables(model.core.reduction)] == before
+        assert sizes(model) == before
         assert lost(model) > 1000
 
 
@@ -197,8 +205,7 @@ def test_doubling_moves_words_and_changes_no_prediction():
     options = {"bits": 6, "trees": 2, "rerank": True, "layout": "tagged"}
     with trained("cpt", CLASSES, TEXT, **options) as model:
         before = go_through(model, TEST, learn=False, top_k=5)
-        sizes = [len(weights.words.word) for weights in weight_tables(model.core.reduction)]
-        used = [int(np.count_nonzero(weights.words.word)) for weights in weight_tables(model.core.reduction)]
+        first, used = sizes(model), in_use(model)
         for times in range(1, tagged_words.MOST_DOUBLINGS + 1):
             for member in model.core.reduction.members:
                 member.weights = member.weights._replace(words=tagged_words.doubled(member.weights.words))
@@ -206,12 +213,8 @@ def test_doubling_moves_words_and_changes_no_prediction():
             assert doublings(model) == [times] * 3
             after = go_through(model, TEST, learn=False, top_k=5)
             assert (after.predictions, after.lists) == (before.predictions, before.lists)
-            assert [len(weights.words.word) for weights in weight_tables(model.core.reduction)] == [
-                size << times for size in sizes
-            ]
-            assert [
-                int(np.count_nonzero(weights.words.word)) for weights in weight_tables(model.core.reduction)
-            ] == used
+            assert sizes(model) == [size << times for size in first]
+            assert in_use(model) == used
 
 
 def test_larger_tables_lose_less():
@@ -227,11 +230,11 @@ def test_larger_tables_lose_less():
 def test_use_of_the_table_is_in_the_summary():
     with trained("cpt", CLASSES, TEXT, bits=5, trees=2, layout="tagged", max_doublings=2) as model:
         summary = summary_of(model)
-        tables = weight_tables(model.core.reduction)
+        tables = word_tables(model.core.reduction).values()
     numbers = (tagged_words.USED, tagged_words.EVICTED, tagged_words.REFUSED)
-    used, evicted, refused = (sum(int(w.words.state[number]) for w in tables) for number in numbers)
-    assert fact(summary, "weights in use") == used == sum(int(np.count_nonzero(w.words.word)) for w in tables)
-    assert f" of {sum(len(w.words.word) for w in tables)} (" in summary
+    used, evicted, refused = (sum(int(w.state[number]) for w in tables) for number in numbers)
+    assert fact(summary, "weights in use") == used == sum(int(np.count_nonzero(w.word)) for w in tables)
+    assert f" of {sum(len(w.word) for w in tables)} (" in summary
     assert fact(summary, "evicted") == evicted > 0
     assert fact(summary, "refused") == refused > 0
 
@@ -268,7 +271,7 @@ def test_stored_tables_have_to_fit_into_free_memory(tmp_path, monkeypatch):
         tmp_path / "large", options=options, facts=facts, arrays={**arrays, "weights.0.doublings": np.array([6])}
     )
     with load(tmp_path / "large") as model:
-        needed = sum(weights.words.word.nbytes for weights in weight_tables(model.core.reduction))
+        needed = sum(words.word.nbytes for words in word_tables(model.core.reduction).values())
     monkeypatch.setattr("xclass.system.memory.available", lambda: needed // 2)
     load(tmp_path / "m").close()
     with pytest.raises((UsageError, ModelError), match="memory"):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from library import for_passes, state_of
 
-from xclass.reductions.multiclass import further_passes
-from xclass.reductions.multiclass.further_passes import FurtherPasses
+from xclass.reductions.core import further_passes
+from xclass.reductions.core.further_passes import FurtherPasses
 
 
 def test_one_of_32_examples_is_left_out_in_blocks_and_however_batches_are_cut():
@@ -20,19 +20,27 @@ def test_one_of_32_examples_is_left_out_in_blocks_and_however_batches_are_cut():
     assert np.array_equal(cut, flags)
 
 
+def scorers_learn(loss, copy_loss, weight, sure: float) -> bool:
+    """Let scorers and their copy have losses in the second pass for an example that the first pass left out."""
+    further = FurtherPasses(3, True, lambda scorers: "the copy", sure)
+    further.end_pass("scorers")
+    left_out = further.begin(np.ones(4096, bool))[0]
+    weights, losses = np.ones(4096, np.float32), {"scorers": np.zeros(4096), "the copy": np.zeros(4096)}
+    some = np.flatnonzero(left_out)[: len(loss)]
+    weights[some], losses["scorers"][some], losses["the copy"][some] = weight, loss, copy_loss
+    rank = lambda scorers, learns, jobs: (scorers, losses[scorers])  # noqa: E731
+    further.rank("scorers", rank, lambda ranked: ranked, left_out, np.ones(4096, bool), weights)
+    return further.end_pass("scorers") == "scorers"
+
+
 @pytest.mark.parametrize(("copy_p", "learn"), [(0.5, True), (0.3, True), (0.7, False)])
 def test_the_lower_log_loss_decides(copy_p, learn):
-    further = FurtherPasses()
-    loss, copy_loss = -np.log([0.5, 0.5]), -np.log([copy_p, copy_p])
-    further.compare(np.array([1, 2], np.float32), loss, copy_loss)
-    assert further.decide() is learn is further.scorers_learn
+    assert scorers_learn(-np.log([0.5, 0.5]), -np.log([copy_p, copy_p]), [1, 2], 0.0) is learn
 
 
 @pytest.mark.parametrize(("loss", "learn"), [([0.0, 1.0], False), ([0.0, 0.1], True)])
 def test_scorers_must_be_better_by_some_standard_errors(loss, learn):
-    further = FurtherPasses(1.2)
-    further.compare(np.ones(2, np.float32), np.array(loss), np.ones(2))
-    assert further.decide() is learn
+    assert scorers_learn(loss, [1.0, 1.0], [1, 1], 1.2) is learn
 
 
 def lines(n: int, noise: float, seed: int, classes: int = 300) -> str:

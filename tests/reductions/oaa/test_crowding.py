@@ -10,6 +10,7 @@ from xclass.reductions.oaa import crowding
 
 K = 40
 TEXT = "".join(f"{i % K + 1} | " + " ".join(f"w{(7 * i + j) % 2400}" for j in range(5)) + "\n" for i in range(1800))
+FEW = "".join(f"{i % 8 + 1} |{line.partition('|')[2]}" for i, line in enumerate(TEXT.splitlines(keepends=True)))
 LISTS = "".join(line.replace(str(i % K + 1), str(i % K), 1) for i, line in enumerate(TEXT.splitlines(keepends=True)))
 
 
@@ -21,6 +22,8 @@ LISTS = "".join(line.replace(str(i % K + 1), str(i % K), 1) for i, line in enume
         (["--oaa", K, "-b", 11, "--oaa_subsample", 3, "--passes", 2, "--cache", "-k", "--cache_file", "c"], TEXT, 51),
         (["--multilabel_oaa", K, "-b", 11], LISTS, 51),
         (["--mach", "4,10", "-b", 11], TEXT, 51),
+        (["--oaa", 8, "-b", 9], FEW, 64),
+        (["--oaa", 8, "-b", 10], FEW, None),  # 19 features a row, 2.3 for each hash
         (["--oaa", K, "-b", 12], TEXT, None),  # 24 features a row
         (["--oaa", K], TEXT, None),
         (["--oaa", K, "-b", 11, "--vw_exact"], TEXT, None),
@@ -33,7 +36,9 @@ def test_a_run_names_rows_features_and_the_size_to_give(words, text, rows, tmp_p
         assert not found
         return
     assert len(found) == 1  # said once, whatever follows
-    assert f"-b 11 has {rows} rows of weights, but more than {32 * rows} features have occurred" in found[0]
+    bits = words[words.index("-b") + 1]
+    most = min(32 * rows, 3 << bits)
+    assert f"-b {bits} has {rows} rows of weights, but more than {most} features have occurred" in found[0]
     assert ("or more, or a reduction whose table does not grow with K") in found[0]
 
 

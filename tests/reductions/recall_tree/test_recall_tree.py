@@ -42,7 +42,7 @@ def oracle_of(config, tree: recall_tree.RecallTree) -> oracle.RecallTree:
     rule = rule_of(config)
     more = {}
     if config.learner.layout == "odd":
-        slots = 1 << bits - 2
+        router_slots, slots = 1 << bits - 1, 1 << bits - 3
         nodes = oracle.grow(o.max_depth)
         subs = {node.router: int(tree.tree.router[a]) for a, node in enumerate(nodes) if node.router is not None}
         router_width = gd.odd_width(1 + max(subs.values(), default=0))
@@ -51,7 +51,7 @@ def oracle_of(config, tree: recall_tree.RecallTree) -> oracle.RecallTree:
         assert {int(table.width) for table in tree.tables[1:]} == {width}
 
         def router_slot(index, router):
-            return (index * router_width + subs[router]) % slots
+            return (index * router_width + subs[router]) % router_slots
 
         def scorer_slot(index, sub):
             c = sub - len(subs)
@@ -65,6 +65,7 @@ def oracle_of(config, tree: recall_tree.RecallTree) -> oracle.RecallTree:
         max_candidates=o.max_candidates,
         max_depth=o.max_depth,
         bern_hyper=o.bern_hyper,
+        candidate_margin=o.candidate_margin,
         node_only=o.node_only,
         path_features=not o.no_path_features,
         randomized_routing=o.randomized_routing,
@@ -183,6 +184,7 @@ WAYS = [
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--no_path_features"),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--randomized_routing", "--random_seed", 5),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--randomized_routing", "--link", "glf1"),
+    ("--max_candidates", 4, "--candidate_margin", 0.5),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--router_weight", "example"),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--router_weight", "mean_entropy"),
     ("--max_candidates", 4, "--bern_hyper", 0.1, "--label_range", "seen"),
@@ -229,7 +231,7 @@ def test_example_by_example_learning_sees_collisions_as_the_oracle_does():
 def test_candidates_without_loss_drop_out(layout):
     """Margins beyond which the loss is 0 in float32, for some of many candidates at a time."""
     text = multiclass(6, K, 250, noise=0.1, weights=(1, 3))
-    plan = check(*layout, "--max_candidates", K, "--max_depth", 1, "-l", 10000, text=text)
+    plan = check(*layout, "--max_candidates", K, "--max_depth", 1, "-l", 10000, "--candidate_margin", 50, text=text)
     beyond = np.abs(plan.score[: plan.scored[-1]]) > 16.7
     assert 0.02 < beyond.mean() < 0.8
 
@@ -366,10 +368,10 @@ def test_tree_is_complete_and_its_routers_are_distinct(depth, blocked):
 
 
 def test_defaults_for_many_classes():
-    """The table has at most 2**24 slots, and the paper's depth, candidates and rule remain available."""
+    """The table has at most 2**23 slots, and the paper's depth, candidates and rule remain available."""
     config = configure("--recall_tree", 105033, "--recall_stop", "bound")
     o = config.recall_tree
-    assert (config.learner.bits, o.max_depth, o.max_candidates, o.recall_stop) == (24, 17, 68, "bound")
+    assert (config.learner.bits, o.max_depth, o.max_candidates, o.recall_stop) == (23, 17, 68, "bound")
 
 
 def test_path_features_need_a_path():

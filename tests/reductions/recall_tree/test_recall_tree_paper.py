@@ -79,7 +79,7 @@ def oracle_of(config, tree, **more) -> RecallTree:
 
 
 TEXT = multiclass(1, K, 300, noise=0.3, unlabelled=0.1, popular=2.0)
-LITERAL = ("--router_weight", "paper", "--recall_stop")
+LITERAL = ("--candidate_margin", 50, "--router_weight", "paper", "--recall_stop")
 
 
 @pytest.mark.parametrize(

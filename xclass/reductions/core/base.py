@@ -138,7 +138,10 @@ class Learner(ABC):
 
     def cross_path(self, crosser: Crosser) -> None:
         """Cross the features that encode an example's path in a tree as the interactions say that name PATH_GROUP."""
-        raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
+        raise UsageError(
+            "namespace \\x88 is the path of --recall_tree, which was not chosen; leave the interaction out, or choose "
+            "--recall_tree"
+        )
 
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
         """Change which results are produced in addition to predictions, and reset the sums for the summary."""
@@ -331,8 +334,7 @@ class Reduction:
     learner_options: tuple[str, ...] | None = None  # fields of `gd.Options` that apply to it; None for all
     # whether it only collects examples in its stages and learns from all of them in `end_pass`
     learns_at_end: bool = False
-    abilities: tuple[str, ...] = ()  # names of the folders of `abilities` that have a module for it
     # what becomes of the dense block of a batch, see TAKEN; a function of the spec, because options may decide
     dense: Callable[[LearnerSpec], str] = hashed
     widest_array: int = 1 << 32  # most columns of an array that it takes as they are; those of a wider one are hashed
-    not_merged: str = ""  # why models of it cannot be merged, for the message; empty if it has the ability `merge`
+    not_merged: str = ""  # why models of it cannot be merged, for the message; empty if `abilities.merge` has a module

@@ -12,7 +12,7 @@ from ...binary import finite
 from ...data.batch import Batch, empty
 from . import label_arrays
 from .label_report import LabelLists
-from .probabilities import ClassLists
+from .probabilities import ClassLists, class_lists
 
 NONE_SKIPPED, ORDINARY_RANGE = np.zeros(1, np.uint8), finite.ordinary_value_range(1)
 NONE_HELD_OUT = np.zeros(0, bool)
@@ -68,6 +68,12 @@ class BatchTask:
             return
         self.skipped = np.zeros(self.batch.n, np.uint8)
         self.value_range = finite.ordinary_value_range(self.batch.n)
+
+    def list_classes(self, label: Int64s, p: Float64s, size: Int64s | None = None) -> None:
+        """List classes for -p and -r, see `probabilities.class_lists`; `size` is by default that of the labels > 0."""
+        size = np.count_nonzero(label, axis=1) if size is None else size
+        self.class_lists = class_lists(label, p, size, np.maximum(0.0, 1.0 - p.sum(axis=1)))
+        self.scores, self.score_labels, self.score_start = self.class_lists[:3]
 
     def learns(self) -> Bools:
         """Return bool[n]: whether each example may be learned from if it has a label."""

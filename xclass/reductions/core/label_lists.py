@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,7 @@ from ...data import batch_ops
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import OptionGroup, option
-from ...options.search import Facts, Search, one_of
+from ...options.declare import Facts, OptionGroup, Search, one_of, option
 from . import label_arrays, label_report, validated_threshold
 from .base import Learner
 from .contract import BatchTask
@@ -42,7 +40,6 @@ def _thresholds(facts: Facts) -> Search | None:
     return found if facts.metric == "micro_f1" else None
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of all reductions that learn lists of labels, whose own `Options` are derived from it."""
 

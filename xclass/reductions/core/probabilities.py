@@ -12,21 +12,18 @@ regressor of each class estimates, without dividing by the sum, as the CPT paper
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ...array_types import Float32s, Float64s, Int64s
 from ...errors import UsageError
-from ...options.declare import OptionGroup, option
-from ...options.relations import no_effect, refused
+from ...options.declare import OptionGroup, no_effect, option, refused
 
 NORMALIZED, RAW = "normalized", "raw"  # values of --probabilities
 MOST_PAIRS = 1 << 22  # maximum pairs of a BatchTask, at least 12 bytes each; see Learner.most_rows
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options about probabilities of classes."""
 

@@ -30,10 +30,10 @@ from ...binary import adagrad, finite, gd, in_words, loss
 from ...data.batch import Batch
 from ...kernels import intrinsics
 from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
-from ...kernels.jit import bare
+from ...kernels.jit import bare, on_demand
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.relations import no_effect
+from ...options.declare import no_effect
 from .base import Learner
 from .contract import BatchTask
 from .spec import LearnerSpec
@@ -146,7 +146,7 @@ def score(routers: Routers, scratch: GroupScratch, g: Int, router: Int) -> np.fl
     """Return the score of a router for example g; `scratch.slot` and `scratch.block` are written."""
     count = scratch.count[g]
     if routers.vw_layout:
-        return gd.score(routers.table, scratch.h[g], scratch.x[g], count, np.uint64(router), ZERO)
+        return _vw_score(routers.table, scratch.h[g], scratch.x[g], count, np.uint64(router))
     if scratch.block[g] != router >> 3:
         locate_block(routers, scratch, g, router >> 3)
     flat = routers.flat
@@ -161,6 +161,11 @@ def score(routers: Routers, scratch: GroupScratch, g: Int, router: Int) -> np.fl
     for f in range(unrolled, count):
         a += flat[scratch.slot[g, f] ^ q] * scratch.x[g, f]
     return (a + b) + (c + d)
+
+
+@on_demand
+def _vw_score(table: gd.Table, place: UInt64s, x: Float32s, count: int, router: np.uint64) -> np.float32:
+    return gd.score(table, place, x, count, router, ZERO)
 
 
 @bare
@@ -181,13 +186,8 @@ def learn(
     """
     count = scratch.count[g]
     if routers.vw_layout:
-        table = routers.table
-        if routers.rule.widen:
-            gd.widen(table.range, y)
-        p = gd.clip(s, table.range)
-        if weight > ZERO:
-            gd.learn(table, routers.rule, scratch.h[g], scratch.x[g], count, np.uint64(router), p, y, weight, clock)
-        return score(routers, scratch, g, router)
+        h, x = scratch.h[g], scratch.x[g]
+        return _vw_learn(routers.table, routers.rule, h, x, count, np.uint64(router), s, y, weight, clock)
     loss_kind = routers.rule.loss
     slope = loss.slope(loss_kind, routers.rule.tau, s, y, -ONE, ONE)
     if slope == ZERO or not math.isfinite(slope):
@@ -217,6 +217,19 @@ def learn(
     for f in range(count):
         flat[slot[f] ^ q] += step * rate[f]
     return updated
+
+
+@on_demand
+def _vw_learn(
+    table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, router: np.uint64, s: np.float32,
+    y: np.float32, weight: np.float32, clock: np.float64,
+) -> np.float32:  # fmt: skip
+    """Update a router by VW's learner as `learn` does, and return its new score."""
+    if rule.widen:
+        gd.widen(table.range, y)
+    if weight > ZERO:
+        gd.learn(table, rule, place, x, count, router, gd.clip(s, table.range), y, weight, clock)
+    return gd.score(table, place, x, count, router, ZERO)
 
 
 # -- Python
@@ -348,6 +361,11 @@ def _planes(routers: Routers, weights_only: bool) -> dict[str, AnyArray]:
     return planes if weights_only else {**planes, "g": routers.flat[1::2]}
 
 
+def _check_squares(plane: str, items: AnyArray) -> None:
+    if plane == "g":
+        stored_arrays.check_range("weights.g", items, 0, math.inf)
+
+
 def restore(routers: Routers, stored: Mapping[str, Stored], resume: str, weights_only: bool) -> None:
     """Restore untrained routers from what `arrays` returned; weights are never indices, so any value is safe.
 
@@ -356,11 +374,6 @@ def restore(routers: Routers, stored: Mapping[str, Stored], resume: str, weights
     if routers.vw_layout:
         gd.restore_table("weights", routers.table, stored, resume, routers.rule)
     else:
-        weights_only = weights_only and "weights.g" not in stored
-        if not weights_only:
-            g = stored_arrays.take("weights.g", stored, np.float32, None)
-            if len(g) and not g.min() >= 0:
-                only = "only numbers of at least 0 are allowed"
-                raise stored_arrays.unfit("weights.g", f"it holds {g.min()}, but {only}")
-        stored_arrays.unpack_table("weights", stored, _planes(routers, weights_only))
+        planes = _planes(routers, weights_only and "weights.g" not in stored)
+        stored_arrays.unpack_table("weights", stored, planes, _check_squares)
         stored_arrays.unpack_table("largest", stored, {"x": routers.largest})

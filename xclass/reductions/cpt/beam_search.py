@@ -12,7 +12,7 @@ Idea      The search goes down the tree by blocks of three levels, and of the no
           in the end. docs/defaults.md has the measurements.
 Cost      O(s) for every block, of which there are at most as many as the size of the beam on each level of blocks.
 Names     mass: probability that the label is at or below a node | block: see `label_tree` | s features of an example.
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * the most probable class is searched for, and with a beam it can be missed
 """
 
@@ -75,7 +75,7 @@ def _fetch(
 
 
 @bare
-def _keep_scores(weights: adagrad.Weights, scratch: Any, count: Int, j: Int, block: Int) -> None:
+def _keep_scores(weights: adagrad.Weights, scratch: Any, count: Int, j: Int, block: np.int64) -> None:
     """Score block j of the beam, unless it was scored for this example."""
     memo, beam = scratch.memo, scratch.beam
     if not node_scores.is_scored(memo, block):

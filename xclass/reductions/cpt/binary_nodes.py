@@ -6,8 +6,7 @@ Idea      The regressor of a node estimates the probability that the label is in
           a label is the product of these estimates along the path to its leaf.
 Names     f(y|x) probability of the label | s features of an example | n examples | k labels listed per example
 
-In all kernels `tree` is a label_tree.Tree, `weights` are adagrad.Weights, `settings` are Settings, `scratch` is a
-Scratch that is written, and `count` is the number of features in its `h` and `x`.
+In all kernels `scratch` is written, and `count` is the number of features in its `h` and `x`.
 """
 
 from __future__ import annotations
@@ -17,13 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt64s
 from ...binary import adagrad, tagged_words
+from ...data.batch import Batch
 from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ONE, ZERO
-from ...kernels.jit import bare, jit
+from ...kernels.jit import apart, bare, jit
 from ..core import label_arrays
 from . import beam_search, label_tree, node_scores, tree_search
+from .label_tree import Tree
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 ROOT_12 = np.float32(math.sqrt(12.0))
@@ -71,7 +72,9 @@ class Predictions(NamedTuple):
 
 
 @bare
-def _follow(tree, weights, scratch, leaf, count, learns):
+def _follow(
+    tree: Tree, weights: adagrad.Weights, scratch: Scratch, leaf: Int, count: Int, learns: bool
+) -> tuple[float, float]:
     """Score the nodes from the root to a leaf, and the leaf if it `learns`.
 
     Return f(y|x), and the sum of the squared losses of the regressors above the leaf.
@@ -100,7 +103,9 @@ def _follow(tree, weights, scratch, leaf, count, learns):
 
 
 @bare
-def _learn_path(tree, weights, scratch, leaf, count, weight):
+def _learn_path(
+    tree: Tree, weights: adagrad.Weights, scratch: Scratch, leaf: Int, count: Int, weight: np.float32
+) -> None:
     """Train the nodes scored by `_follow` towards the directions of the path, and the leaf towards left.
 
     The nodes of a block learn together.
@@ -119,8 +124,10 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
             memo.block_label[:] = ZERO
 
 
-@bare
-def _train(tree, weights, scratch, a, count, y, weight):
+@apart
+def _train(
+    tree: Tree, weights: adagrad.Weights, scratch: Scratch, a: Int, count: Int, y: np.float32, weight: np.float32
+) -> None:
     """Score one node and train it towards y, -1 for left or 1 for right."""
     memo, place = scratch.memo, tree.place[a]
     node_scores.forget(memo)
@@ -134,7 +141,7 @@ def _train(tree, weights, scratch, a, count, y, weight):
 
 
 @bare
-def objective(alpha, p, left, right):
+def objective(alpha: float, p: float, left: float, right: float) -> float:
     """Return the paper's objective for inserting a new label at a node; if it is positive, the label goes right.
 
     `p` is the probability of right according to the regressor; `left` and `right` are the leaves in each subtree.
@@ -143,7 +150,7 @@ def objective(alpha, p, left, right):
 
 
 @bare
-def inserts_right(tree, settings, random, left, p):
+def inserts_right(tree: Tree, settings: Settings, random: UInt64s, left: Int, p: float) -> bool | np.bool_:
     """Return whether a new label goes to the right one of two children, given the probability of right."""
     if settings.alpha < 0.0:
         return rng.draw(random) >= HALF
@@ -154,7 +161,10 @@ def inserts_right(tree, settings, random, left, p):
 
 
 @bare
-def _insert(tree, weights, settings, random, scratch, label, count, weight):
+def _insert(
+    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, scratch: Scratch, label: Int, count: Int,
+    weight: np.float32,
+) -> None:  # fmt: skip
     """Insert a new label into the tree and train the nodes on its path."""
     if tree.size[NODES] == 0:
         label_tree.insert_root(tree, label)
@@ -177,13 +187,16 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 
 
 @bare
-def _fits(tree, scratch, labels):
+def _fits(tree: Tree, scratch: Scratch, labels: Int) -> bool:
     """Return whether the tree has capacity for more labels, and the scratch for deeper paths."""
     return label_tree.has_capacity(tree, labels) and tree.size[DEEPEST] + 2 + labels <= scratch.path.shape[0]
 
 
 @bare
-def learn_batch(tree, weights, settings, random, batch, label, learns, begin, end, scratch, output):
+def learn_batch(
+    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, batch: Batch, label: Int64s,
+    learns: Bools, begin: int, end: int, scratch: Scratch, output: Predictions,
+) -> int:  # fmt: skip
     """Predict the examples begin..end-1 and learn from them, in order; return the first example that was not processed.
 
     A return value below `end` means that the tree, the weights or the scratch lack capacity; enlarge them and call
@@ -195,7 +208,7 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, begin, en
     random : uint64[1], state of the generator, written
     label : see `label_arrays.span`
     learns : bool[n], whether to learn from the example
-    output : Predictions, rows begin..end-1 are written
+    output : rows begin..end-1 are written
     """
     for i in range(begin, end):
         first, last = label_arrays.span(batch, label, i)
@@ -231,7 +244,7 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, begin, en
 
 
 @jit
-def union_of_candidates(top, candidate):
+def union_of_candidates(top: Int64s, candidate: Int64s) -> None:
     """Write the distinct labels that the trees propose in `top`, int64[trees, n, k], to `candidate`, followed by 0."""
     trees, n, k = top.shape
     for i in range(n):
@@ -250,7 +263,10 @@ def union_of_candidates(top, candidate):
 
 
 @jit
-def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch, memo_row, memo_p, candidate, p):
+def candidate_probabilities(
+    tree: Tree, weights: adagrad.Weights, settings: Settings, batch: Batch, begin: int, end: int, scratch: Scratch,
+    memo_row: Int64s, memo_p: Float64s, candidate: Int64s, p: Float64s,
+) -> None:  # fmt: skip
     """Compute the probabilities of given candidates for the examples begin..end-1, scoring each node once per example.
 
     `candidate`, int64[n, C], has labels or 0. `p` is written: probability of the candidate, 0 if it has no leaf.
@@ -279,7 +295,9 @@ def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch,
 
 
 @jit
-def vote(top, top_p, candidate, p, p_given, label, mass):
+def vote(
+    top: Int64s, top_p: Float64s, candidate: Int64s, p: Float64s, p_given: bool, label: Int64s, mass: Float64s
+) -> None:
     """Rank the candidates of each example by the sum over the trees of log probabilities.
 
     `p`, float64[trees, n, C], has the probabilities of the candidates. Without it, a candidate that a tree does not

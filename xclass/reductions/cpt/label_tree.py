@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Int32s, Int64s
+from ...array_types import Int, Int32s, Int64s
 from ...data.batch import HIGHEST_LABEL
 from ...kernels import hash_table
 from ...kernels.jit import bare, jit
@@ -58,35 +58,35 @@ class Tree(NamedTuple):
 
 
 @bare
-def find(tree, label):
+def find(tree: Tree, label: Int) -> np.int64:
     """Return the leaf of a label, or -1 if it has none."""
     at = hash_table.probe(tree.key, label, 0, tree.secret)
     return np.int64(tree.leaf[at]) if tree.key[at] == label else np.int64(-1)
 
 
 @jit
-def find_all(tree, label, leaf):
+def find_all(tree: Tree, label: Int64s, leaf: Int64s) -> None:
     """Write the leaf of each label to `leaf` (int64[n]), -1 if it has none; `label` (int64[n]) is read only."""
     for i in range(len(label)):
         leaf[i] = find(tree, label[i]) if label[i] > 0 else np.int64(-1)
 
 
 @bare
-def _set_leaf(tree, label, node):
+def _set_leaf(tree: Tree, label: Int, node: Int) -> None:
     at = hash_table.probe(tree.key, label, 0, tree.secret)
     tree.key[at] = label
     tree.leaf[at] = node
 
 
 @bare
-def has_capacity(tree, labels=1):
+def has_capacity(tree: Tree, labels: Int = 1) -> bool:
     """Return whether the tree has capacity for more labels; at most 5/8 of the cells are used."""
     nodes = tree.size[NODES] + 2 * labels
     return nodes <= tree.left.shape[0] and (nodes + 1) * 8 <= tree.key.shape[0] * 10
 
 
 @bare
-def insert_root(tree, label):
+def insert_root(tree: Tree, label: Int) -> None:
     """Make the root of an empty tree, the leaf of the first label."""
     tree.left[0] = 0
     tree.parent[0] = -1
@@ -100,7 +100,7 @@ def insert_root(tree, label):
 
 
 @bare
-def _place(tree, left):
+def _place(tree: Tree, left: Int) -> None:
     """Set the places of a left child and of its sibling, whose parent has a place."""
     above = tree.place[tree.parent[left]]
     for child in range(left, left + 2):
@@ -113,7 +113,7 @@ def _place(tree, left):
 
 
 @bare
-def split(tree, a, label):
+def split(tree: Tree, a: Int, label: Int) -> np.int64:
     """Turn leaf a into a node with its old label on the left and `label` on the right; return the right child.
 
     The caller checks `has_capacity` before, and adds 1 to `leaves` of the nodes on the path to a, a included.
@@ -137,7 +137,7 @@ def split(tree, a, label):
 
 
 @jit
-def build_balanced(labels, left, label):
+def build_balanced(labels: Int64s, left: Int32s, label: Int64s) -> None:
     """Halve a sequence of labels, int64[k], until each part has one; write 2 k - 1 nodes to `left` and `label`."""
     nodes = 1
     begin = np.zeros(label.shape[0], np.int64)
@@ -157,7 +157,7 @@ def build_balanced(labels, left, label):
 
 
 @jit
-def complete(tree, nodes):
+def complete(tree: Tree, nodes: int) -> int:
     """Compute all other arrays from `left` and `label` of the first `nodes` nodes, as if the tree had grown to them.
 
     Return VALID, or DUPLICATE_LABEL if a label has two leaves; the tree cannot be used then.
@@ -186,7 +186,7 @@ def complete(tree, nodes):
 
 
 @jit
-def check(left, label, parent):
+def check(left: Int32s, label: Int64s, parent: Int32s) -> int:
     """Check that nodes from a file form a tree, and return the problem found, or VALID; `parent` (int32[m]) is scratch.
 
     Node 0 must be the root, every other node must be the child of exactly one node with a lower number, siblings must
@@ -220,10 +220,11 @@ def check(left, label, parent):
 
 def new_tree(nodes: int = FIRST_NODES, cells: int = FIRST_CELLS) -> Tree:
     """Return an empty tree with capacity for `nodes` nodes; `cells`, the size of the hash map, is a power of two."""
-    small = [np.zeros(nodes, np.int32) for _ in range(4)]
-    wide = [np.zeros(nodes, np.int64) for _ in range(2)]
+    left, parent, depth, leaves = (np.zeros(nodes, np.int32) for _ in range(4))
+    place, label = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
     key, leaf = np.zeros(cells, np.int64), np.zeros(cells, np.int32)
-    return Tree(*small, *wide, hash_table.new_secret(), key, leaf, np.zeros(3, np.int64))
+    size = np.zeros(3, np.int64)
+    return Tree(left, parent, depth, leaves, place, label, hash_table.new_secret(), key, leaf, size)
 
 
 def empty_tree(labels: int) -> Tree:
@@ -238,29 +239,31 @@ def with_double_capacity(tree: Tree) -> Tree:
     return _filled(empty_tree(len(tree.left)), tree.left[:nodes], tree.label[:nodes])[0]
 
 
-def _filled(tree: Tree, left: np.ndarray, label: np.ndarray) -> tuple[Tree, int]:
+def _filled(tree: Tree, left: Int32s, label: Int64s) -> tuple[Tree, int]:
     """Copy nodes into an empty tree; return it and what `complete` returns."""
     tree.left[: len(left)] = left
     tree.label[: len(left)] = label
     return tree, complete(tree, len(left))
 
 
-def from_arrays(left: np.ndarray, label: np.ndarray, capacity: int = 0) -> Tree:
+def from_arrays(left: Int32s, label: Int64s, capacity: int = 0) -> Tree:
     """Return the tree of given nodes, of which siblings come after their parent, with capacity for some labels."""
     return _filled(empty_tree(max(len(left), capacity)), left, label)[0]
 
 
-def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
+def checked(left: Int32s, label: Int64s) -> tuple[Tree | None, int]:
     """Return the tree of nodes that come from a file and VALID, or None and the problem found.
 
     The check guarantees that every kernel that walks up or down the tree (`complete`, and those of `tree_search`,
     `binary_nodes` and `wide_nodes`) stays inside the arrays and ends.
     """
+    left, label = left.view(), label.view()
+    left.flags.writeable = label.flags.writeable = False  # whatever they were: the kernel is compiled for one type
     problem = check(left, label, np.empty(len(left), np.int32))
     return _filled(empty_tree(len(left)), left, label) if problem == VALID else (None, problem)
 
 
-def balanced_tree(labels: np.ndarray, capacity: int = 0) -> Tree:
+def balanced_tree(labels: Int64s, capacity: int = 0) -> Tree:
     """Return the tree of least depth for distinct labels, those of the leaves from left to right."""
     nodes = 2 * len(labels) - 1
     left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
@@ -268,7 +271,7 @@ def balanced_tree(labels: np.ndarray, capacity: int = 0) -> Tree:
     return from_arrays(left, label, capacity)
 
 
-def depths(tree: Tree) -> np.ndarray:
+def depths(tree: Tree) -> Int32s:
     """Return the depth of every leaf."""
     nodes = int(tree.size[NODES])
     return tree.depth[:nodes][tree.left[:nodes] == 0]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Float32s, Int64s
+from ...array_types import Float32s, Int, Int64s, UInt64s
 from ...binary import adagrad, tagged_words
 from ...kernels.jit import bare
 
@@ -40,43 +40,45 @@ def new_memo(most_features: int) -> Memo:
 
 # -- kernels
 #
-# `memo` is a Memo that is written, `weights` are adagrad.Weights, and `h`, `x` and `count` an example as in `adagrad`.
+# `memo` is written; `h`, `x` and `count` are an example as in `adagrad`.
 
 
 @bare
-def forget(memo):
+def forget(memo: Memo) -> None:
     """Begin a new example, or score blocks again because their weights have changed."""
     memo.example[0] += 1
 
 
 @bare
-def row_of(block):
+def row_of(block: np.int64) -> np.int64:
     """Return the position in `memo.score` of the scores of a block."""
     return 8 * (block & (MEMO_ROWS - 1))
 
 
 @bare
-def is_scored(memo, block):
+def is_scored(memo: Memo, block: Int) -> bool:
     """Return whether the memo has the scores of a block for the current example."""
     return memo.key[block & (MEMO_ROWS - 1)] == (memo.example[0] << EXAMPLE_SHIFT) + block
 
 
 @bare
-def keep_fetched(weights, memo, x, count, block, at, first):
+def keep_fetched(
+    weights: adagrad.Weights, memo: Memo, x: Float32s, count: Int, block: np.int64, at: Int64s, first: Int
+) -> None:
     """Score a block that was fetched, see `tagged_words.score_fetched`, and keep the scores."""
     tagged_words.score_fetched(weights.words, x, count, at, first, memo.score, row_of(block))
     memo.key[block & (MEMO_ROWS - 1)] = (memo.example[0] << EXAMPLE_SHIFT) + block
 
 
 @bare
-def prefetch(weights, h, count, place):
+def prefetch(weights: adagrad.Weights, h: UInt64s, count: Int, place: np.int64) -> None:
     """Prefetch the weights of a node if it is the first of its block, because the others share its lines."""
     if place & 7 == 1:
         tagged_words.prefetch_block(weights.words, h, count, place >> 3)
 
 
 @bare
-def score(weights, memo, h, x, count, place):
+def score(weights: adagrad.Weights, memo: Memo, h: UInt64s, x: Float32s, count: Int, place: np.int64) -> np.float32:
     """Return the score of the regressor at `place` as float32."""
     block = place >> 3
     if not is_scored(memo, block):
@@ -86,6 +88,6 @@ def score(weights, memo, h, x, count, place):
 
 
 @bare
-def probability(weights, memo, h, x, count, place):
+def probability(weights: adagrad.Weights, memo: Memo, h: UInt64s, x: Float32s, count: Int, place: np.int64) -> float:
     """Return the probability of right according to the regressor at `place`."""
     return adagrad.probability(weights, score(weights, memo, h, x, count, place))

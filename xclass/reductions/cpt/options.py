@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from ...binary import adagrad, feature_scaling, gd, tagged_words
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
-from ...options.declare import OptionGroup, option
-from ...options.relations import conflict, no_effect, refused
-from ...options.search import Facts, Search, between, one_of
+from ...options.declare import OptionGroup, between, conflict, no_effect, one_of, option, refused
 from ...system import memory, processors
 from ..core.spec import LearnerSpec
 
@@ -39,12 +36,6 @@ def _is_file(tree: str | None) -> bool:
     return tree not in (None, *GROWN, *SAMPLED)
 
 
-def _forest(facts: Facts) -> Search | None:
-    """Return the numbers of trees to try; --cpt alone is a single tree."""
-    return one_of(2, 4, 8, first=(8,)) if facts.reduction == "multiclass" else None
-
-
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Hold the options of the conditional probability tree."""
 
@@ -151,7 +142,7 @@ class Options(OptionGroup):
         maximum=64,
         metavar="T",
         stored=True,
-        search=_forest,
+        search=lambda facts: one_of(2, 4, 8, first=(8,)) if facts.reduction == "multiclass" else None,
     )
     tree_noise: float = option(
         "standard deviation of the noise added where a class is inserted, in all trees but the first",
@@ -267,7 +258,7 @@ class Options(OptionGroup):
         ),
         no_effect(
             ("candidate_cut", "rerank_rate", *INDEX_DEFAULTS),
-            "it belongs to --rerank, which was not chosen",
+            "it belongs to --rerank, which was not chosen; leave it out, or give --rerank",
             rerank=None,
         ),
         refused(

@@ -11,7 +11,7 @@ Idea      Code: the Hadamard matrix of m = 2**levels columns, one per branch. Th
           probability distribution over the used branches, which is at most as far from the truth as they are.
 Cost      O(s m) for the scores of an example of s features, O(m log m) for the estimates.
 Names     m branches | c branch, a column | i row, its regressor | s[i] score | p_i probability of odd, p_0 = 0
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * the estimates of a node's branches are projected to the nearest probabilities
 
 The regressors of a node have neighbouring places: regressor i is at `place + i`, and `place` is a multiple of m. Eight
@@ -24,26 +24,28 @@ import math
 
 import numpy as np
 
+from ...array_types import Float32s, Float64s, Int, Int64s, UInt64s
 from ...binary import adagrad, tagged_words
 from ...kernels import intrinsics
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
+from .node_scores import Memo
 
 LEAST = 0.01  # least probability of a used branch, times m
 LINE = 8  # regressors in a cache line
 
 
 @jit
-def parity(i, c):
+def parity(i: Int, c: Int) -> np.int64:
     """Return 1 if |i AND c|, the number of ones, is odd, else 0."""
     return np.int64(intrinsics.count_ones(np.uint64(i & c))) & 1
 
 
 @jit
-def score(weights, h, x, count, place, memo, s):
+def score(weights: adagrad.Weights, h: UInt64s, x: Float32s, count: Int, place: Int, memo: Memo, s: Float32s) -> None:
     """Compute the scores of the m - 1 regressors of a node into `s` (float32[m]); s[0] is 0.
 
-    `place` is that of the node's first regressor, and `memo` is a node_scores.Memo, scratch.
+    `place` is that of the node's first regressor, and `memo` is scratch.
     """
     m = s.shape[0]
     width = min(m, LINE)
@@ -58,10 +60,13 @@ def score(weights, h, x, count, place, memo, s):
 
 
 @jit
-def learn(weights, h, x, count, place, c, s, memo, weight):
+def learn(
+    weights: adagrad.Weights, h: UInt64s, x: Float32s, count: Int, place: Int, c: Int, s: Float32s, memo: Memo,
+    weight: np.float32,
+) -> None:  # fmt: skip
     """Update every regressor of a node towards branch c by one AdaGrad step.
 
-    `s`, float32[m], are their scores, and `memo` is a node_scores.Memo, scratch.
+    `s`, float32[m], are their scores, and `memo` is scratch.
     """
     m = s.shape[0]
     width = min(m, LINE)
@@ -77,7 +82,7 @@ def learn(weights, h, x, count, place, c, s, memo, weight):
 
 
 @jit
-def transform(v):
+def transform(v: Float64s) -> None:
     """Compute the Walsh-Hadamard transform of `v` (float64[m]) in place: v[c] = sum_i (-1)**|i AND c| v[i]."""
     m = v.shape[0]
     half = 1
@@ -91,7 +96,7 @@ def transform(v):
 
 
 @jit
-def simplex_threshold(v, child):
+def simplex_threshold(v: Float64s, child: Int64s) -> float:
     """Return the number to subtract from every used branch to project `v` onto the simplex; negative results become 0.
 
     Michelot, "A Finite Algorithm for Finding the Projection of a Point onto the Canonical Simplex", 1986: the mean
@@ -113,7 +118,7 @@ def simplex_threshold(v, child):
 
 
 @jit
-def estimate(weights, s, child, v):
+def estimate(weights: adagrad.Weights, s: Float32s, child: Int64s, v: Float64s) -> None:
     """Write the probabilities of the branches to `v`, 0 for those whose `child` is -1, from the scores `s`."""
     m = v.shape[0]
     v[0] = 1.0 / m
@@ -130,7 +135,7 @@ def estimate(weights, s, child, v):
 
 
 @jit
-def loss(weights, s, c):
+def loss(weights: adagrad.Weights, s: Float32s, c: Int) -> float:
     """Return the sum of the regressors' squared losses for scores `s` (float32[m]) if the branch is c."""
     total = 0.0
     for i in range(1, s.shape[0]):

@@ -19,7 +19,7 @@ Cost      O(s depth) for learning and for the probability of a given label; find
           at most 7/3 times --beam nodes for each level of the tree, at O(s) each (`beam_search`).
 Names     s features of an example | alpha is --cpt_alpha | L, R number of leaves on the left and right of a node |
           p probability of right according to the regressor | f(y|x) product of the probabilities along the path of y
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * an untrained regressor predicts 1/2
           * the leaf that an old label moves to begins untrained
           * regressors learn by AdaGrad from examples of length 1, with numeric columns divided by their mean size
@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s, UInt32s
-from ...binary import adagrad, document_frequency, feature_scaling, finite, gd, loss, tagged_words
+from ...binary import document_frequency, feature_scaling, finite, gd, loss, tagged_words
 from ...data.batch import Batch
 from ...errors import DataError, UsageError
 from ...kernels.direct import DirectCall
@@ -48,8 +48,9 @@ from ..core import label_arrays, probabilities
 from ..core.base import Learner
 from ..core.calibration import Report, Result
 from ..core.contract import BatchTask
+from ..core.further_passes import FurtherPasses
 from ..core.spec import LearnerSpec, Wanted
-from . import binary_nodes, huffman, label_tree, sampled_tree, tree_file
+from . import binary_nodes, label_tree, sampled_tree, tree_file
 from .binary_nodes import NODES, Predictions, Settings
 from .options import (
     GROWN,
@@ -59,6 +60,7 @@ from .options import (
     check_doublings,
     index_bytes,
     table_bits,
+    weight_bytes,
 )
 from .tree_member import Member
 
@@ -98,10 +100,9 @@ class ProbabilityTree(Learner):
     """
 
     report: Report
-    scorers: Any = None  # these four: see `multiclass`
+    scorers: Any = None  # these three: see `multiclass`
     index: Any = None
     searched: Any = None
-    further: Any = None
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
@@ -111,10 +112,9 @@ class ProbabilityTree(Learner):
         self.loaded, self.testing = spec.loaded, spec.testing
         self.decay = spec.binary.decay_learning_rate
         bits = self.bits = spec.binary.bits
-        tree_bits, scorer_bits = table_bits(o, bits)
-        scorer_bytes = adagrad.SLOT_BYTES << scorer_bits if o.rerank else 0
+        tree_bits = table_bits(o, bits)[0]
         if not self.weights_only:  # else they may be packed, and are checked when they are restored
-            gd.check_memory(tree_bits, o.trees * adagrad.SLOT_BYTES, scorer_bytes + index_bytes(o))
+            gd.check_memory(bits, -(-weight_bytes(o, bits) >> bits), index_bytes(o))
         kind = loss.CODES[spec.binary.loss_function]
         settings = Settings(
             alpha={"balanced": 1.0, "random": binary_nodes.RANDOM}.get(o.cpt_tree, o.cpt_alpha),
@@ -146,19 +146,19 @@ class ProbabilityTree(Learner):
         self.scales_examples = settings.unit
         self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
         self.names = spec.names
-        self.sample: sampled_tree.Sample | huffman.LabelCounts | None = None
+        self.sample: sampled_tree.Sample | sampled_tree.LabelCounts | None = None
         self.sample_scales: feature_scaling.Scales | None = None
         self.placed_text = ""
         self.highest_placed = 0  # highest label of a tree built from the sample
         if not spec.loaded and not spec.testing and o.cpt_tree in SAMPLED:
             kmeans = o.cpt_tree == "kmeans"
-            self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else huffman.LabelCounts(o.tree_sample)
+            self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else sampled_tree.LabelCounts(o.tree_sample)
             self.sample_scales = feature_scaling.from_option(o.normalize_features) if kmeans else None
         elif not spec.loaded and o.cpt_tree not in (*GROWN, *SAMPLED):
             self._set_trees(self._read(o.cpt_tree))
         self.search = settings.search
         self.want(spec.wanted)
-        self.passes, self.passes_ended = spec.passes, 0
+        self.passes: FurtherPasses[Any, Any] = FurtherPasses(spec.passes)
         self.stages = [self._learn_batch]
         if self.scales is not None or self.frequencies is not None:
             self.stages.insert(0, self.prepare)
@@ -233,7 +233,7 @@ class ProbabilityTree(Learner):
         if self.scales is not None:
             task.batch = self.scales.scaled(task.batch, task.learned())
         if self.frequencies is not None:
-            task.plan = self.frequencies.weighted(task.batch, task.learned() & (not self.again))
+            task.plan = self.frequencies.weighted(task.batch, task.learned() & (not self.passes.again))
 
     def batch_of_tree(self, t: int, batch: Batch, weighted: Batch) -> Batch:
         """Return what tree t sees: every second tree, beginning with the first, sees weighted features."""
@@ -360,9 +360,7 @@ class ProbabilityTree(Learner):
         if self.listing_options.top_k is not None:
             self.report.add_top_k(labelled, weight, task.batch.label, top)
         if self.makes_lists:
-            rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
-            task.class_lists = probabilities.class_lists(top, top_p, np.count_nonzero(top, axis=1), rest)
-            task.scores, task.score_labels, task.score_start = task.class_lists[:3]
+            task.list_classes(top, top_p)
 
     @property
     def number_searched(self) -> int:
@@ -387,14 +385,9 @@ class ProbabilityTree(Learner):
         return known
 
     def end_pass(self) -> None:
-        self.passes_ended += 1
+        self.scorers = self.passes.end_pass(self.scorers)
         for member in self.members:
             member.weights = member.weights._replace(rate=np.float32(member.weights.rate * self.decay))
-
-    @property
-    def again(self) -> bool:
-        """Return whether examples were learned in an earlier pass, but for those that the first pass left out."""
-        return self.passes_ended % self.passes != 0
 
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options

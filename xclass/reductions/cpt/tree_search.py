@@ -13,19 +13,21 @@ Names     mass: probability that the label is at or below a node | open: score a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Float64s, Int64s
+from ...array_types import Float64s, Int, Int64s
+from ...binary import adagrad
 from ...kernels import intrinsics, top_k
-from ...kernels.jit import bare
+from ...kernels.jit import bare, on_demand
 from . import node_scores
+from .label_tree import Tree
 
 BUCKETS = 256
 LAST = BUCKETS - 1
 STEP = 50  # bits of a float64 below those that choose a bucket, which are the exponent and two bits of the mantissa
-ONE_BITS = intrinsics.bits_of(1.0)
+ONE_BITS = int(np.float64(1.0).view(np.int64))  # of a float64
 
 
 class Waiting(NamedTuple):
@@ -49,13 +51,15 @@ def new_waiting(capacity: int) -> Waiting:
 
 
 @bare
-def _bucket(p):
+def _bucket(p: float) -> Int:
     """Return the bucket of a node with probability p; 0 is opened first."""
     return min((ONE_BITS - intrinsics.bits_of(p)) >> STEP, LAST)  # the bits are nearly linear in the logarithm
 
 
-@bare
-def find_top_k(tree, weights, settings, scratch, count, top, top_p):
+@on_demand
+def find_top_k(
+    tree: Tree, weights: adagrad.Weights, settings: Any, scratch: Any, count: Int, top: Int64s, top_p: Float64s
+) -> int:
     """Find the k most probable labels as `beam_search.find_top_k` does; return the number of nodes opened."""
     k = top.shape[0]
     node, mass, next_item, head = scratch.waiting
@@ -114,7 +118,7 @@ def find_top_k(tree, weights, settings, scratch, count, top, top_p):
 
 
 @bare
-def insert_first(tree, weights, scratch, count, top, top_p):
+def insert_first(tree: Tree, weights: adagrad.Weights, scratch: Any, count: Int, top: Int64s, top_p: Float64s) -> None:
     """Insert the label to which the more probable children lead, the left one of two that are equally probable."""
     a, p = np.int64(0), 1.0
     while tree.left[a] > 0:
@@ -126,7 +130,7 @@ def insert_first(tree, weights, scratch, count, top, top_p):
 
 
 @bare
-def drop_improbable(settings, top, top_p, size):
+def drop_improbable(settings: Any, top: Int64s, top_p: Float64s, size: Int) -> None:
     """Remove the labels found that are less probable than `cut` times the best one; there are `size` of them."""
     while size > 1 and top_p[size - 1] < settings.cut * top_p[0]:
         size -= 1

@@ -10,7 +10,7 @@ Idea      The tree is the binary tree of label_tree, in which `levels` levels fo
 Cost      O(s m log_m K) for learning and for the probability of a given label; O(s m) per block that a search opens.
 Names     block: a node of m branches | root: the binary node at the top of a block, at a depth divisible by levels |
           branch: a code 0..m-1 | child[c]: binary node at branch c, which is a leaf or the root of another block.
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * nodes of m branches grow with the labels, and K need not be a power of m
           A block fills up before another begins below it. At a binary node in a block with unused branches, a new label
           goes to the side that has some; if both have, the rule of the binary tree decides, where p is the estimated
@@ -25,12 +25,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Float32s, Float64s, Int64s, UInt64s
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt64s
 from ...binary import adagrad, tagged_words
+from ...data.batch import Batch
 from ...kernels import top_k
 from ...kernels.jit import jit
 from ..core import label_arrays
 from . import binary_nodes, label_tree, node_scores, pecoc
+from .binary_nodes import Predictions, Settings
+from .label_tree import Tree
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 
@@ -65,13 +68,13 @@ def scratch(levels: int, most_features: int, depth: int) -> Scratch:
 
 
 @jit
-def _place(root, m):
+def _place(root: Int, m: Int) -> Int:
     """Return the place of a block's first regressor; places are numbered as nodes are."""
     return m * (root + 1)
 
 
 @jit
-def _children(tree, root, levels, child):
+def _children(tree: Tree, root: Int, levels: int, child: Int64s) -> int:
     """Fill `child` (int64[m]) with the node at each branch of a block, -1 if unused; return the number used."""
     child[0] = root
     used = 1
@@ -88,7 +91,10 @@ def _children(tree, root, levels, child):
 
 
 @jit
-def _open(tree, weights, scratch, count, root, s, child, v):
+def _open(
+    tree: Tree, weights: adagrad.Weights, scratch: Scratch, count: Int, root: Int, s: Float32s, child: Int64s,
+    v: Float64s,
+) -> None:  # fmt: skip
     """Score a block into `s` (float32[m]) and estimate its branches `child` (int64[m]) and `v` (float64[m])."""
     pecoc.score(weights, scratch.h, scratch.x, count, _place(root, s.shape[0]), scratch.memo, s)
     _children(tree, root, scratch.levels, child)
@@ -96,7 +102,7 @@ def _open(tree, weights, scratch, count, root, s, child, v):
 
 
 @jit
-def _root(tree, levels, a):
+def _root(tree: Tree, levels: int, a: Int) -> np.int64:
     """Return the root of the block in which node a is a branch."""
     a = np.int64(tree.parent[a])
     while tree.depth[a] % levels > 0:
@@ -105,13 +111,13 @@ def _root(tree, levels, a):
 
 
 @jit
-def _blocks(tree, scratch, leaf):
+def _blocks(tree: Tree, scratch: Scratch, leaf: Int) -> np.int64:
     """Return the number of blocks on the path to a leaf, without a block that begins at the leaf."""
     return -(-np.int64(tree.depth[leaf]) // scratch.levels)
 
 
 @jit
-def _trace(tree, scratch, leaf):
+def _trace(tree: Tree, scratch: Scratch, leaf: Int) -> np.int64:
     """Find the blocks and branches from the root to a leaf; return the number of blocks."""
     a = leaf
     branch = np.int64(0)
@@ -129,7 +135,7 @@ def _trace(tree, scratch, leaf):
 
 
 @jit
-def _follow(tree, weights, scratch, leaf, count):
+def _follow(tree: Tree, weights: adagrad.Weights, scratch: Scratch, leaf: Int, count: Int) -> tuple[float, float]:
     """Open the blocks from the root to a leaf; return f(y|x), and the sum of the squared losses of regressors."""
     blocks = _trace(tree, scratch, leaf)
     p, total = 1.0, 0.0
@@ -141,7 +147,9 @@ def _follow(tree, weights, scratch, leaf, count):
 
 
 @jit
-def _learn_path(tree, weights, scratch, leaf, count, weight):
+def _learn_path(
+    tree: Tree, weights: adagrad.Weights, scratch: Scratch, leaf: Int, count: Int, weight: np.float32
+) -> None:
     """Train the blocks opened by `_follow` towards the branches of the path, and the leaf's block towards branch 0.
 
     A leaf below a full block has a block of its own, which begins there when the leaf is split.
@@ -162,7 +170,7 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
 
 
 @jit
-def _used_branches(child, v, first, gap):
+def _used_branches(child: Int64s, v: Float64s, first: int, gap: int) -> tuple[int, float]:
     """Return the number of used branches among first, first + gap, ..., and their mass."""
     used = 0
     mass = 0.0
@@ -174,7 +182,9 @@ def _used_branches(child, v, first, gap):
 
 
 @jit
-def _seek(tree, weights, settings, random, scratch, count):
+def _seek(
+    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, scratch: Scratch, count: Int
+) -> np.int64:
     """Return the leaf that a new label splits, and count the label at the nodes on the path."""
     a = np.int64(0)
     m = scratch.score.shape[1]
@@ -206,7 +216,10 @@ def _seek(tree, weights, settings, random, scratch, count):
 
 
 @jit
-def _insert(tree, weights, settings, random, scratch, label, count, weight):
+def _insert(
+    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, scratch: Scratch, label: Int, count: Int,
+    weight: np.float32,
+) -> None:  # fmt: skip
     """Insert a new label into the tree and train the blocks on its path."""
     if tree.size[NODES] == 0:
         label_tree.insert_root(tree, label)
@@ -218,7 +231,10 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 
 
 @jit
-def _search(tree, weights, settings, scratch, count, known, i, output):
+def _search(
+    tree: Tree, weights: adagrad.Weights, settings: Settings, scratch: Scratch, count: Int, known: Int, i: Int,
+    output: Predictions,
+) -> None:  # fmt: skip
     """Find the most probable labels of example i, depth first and the likeliest branch first.
 
     As in tree_search, a branch is not opened if it has no more mass than the last of the labels found. The leaves of a
@@ -276,14 +292,17 @@ def _search(tree, weights, settings, scratch, count, known, i, output):
 
 
 @jit
-def _fits(tree, scratch, labels):
+def _fits(tree: Tree, scratch: Scratch, labels: Int) -> bool:
     """Return whether the tree has capacity for more labels, and the scratch for deeper paths."""
     blocks = (tree.size[DEEPEST] + 2 + labels) // scratch.levels + 2
     return label_tree.has_capacity(tree, labels) and blocks <= scratch.root.shape[0]
 
 
 @jit
-def learn_batch(tree, weights, settings, random, batch, label, learns, begin, end, scratch, output):
+def learn_batch(
+    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, batch: Batch, label: Int64s,
+    learns: Bools, begin: int, end: int, scratch: Scratch, output: Predictions,
+) -> int:  # fmt: skip
     """Do what `binary_nodes.learn_batch` does."""
     for i in range(begin, end):
         first, last = label_arrays.span(batch, label, i)
@@ -313,7 +332,10 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, begin, en
 
 
 @jit
-def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch, memo_row, memo_p, candidate, p):
+def candidate_probabilities(
+    tree: Tree, weights: adagrad.Weights, settings: Settings, batch: Batch, begin: int, end: int, scratch: Scratch,
+    memo_row: Int64s, memo_p: Float64s, candidate: Int64s, p: Float64s,
+) -> None:  # fmt: skip
     """Compute the probabilities of given candidates, as `binary_nodes.candidate_probabilities` does.
 
     `memo_row` is indexed by the root of a block, `memo_p` by the nodes that its branches lead to.

@@ -3,7 +3,7 @@
 Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; E = 0 is its filter tree.
 Cost      learn and predict O(s (log2 K + E log2 log2 K)) for an example of s features.
 Names     K classes | E errors [m - 1 of m-elimination] | place, entry as in `bracket`.
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * a match filters by its regressor after the example, not after all examples
           * matches learn squared loss at the rate .5
           * the regressors of all matches share one table of weights
@@ -26,7 +26,6 @@ Idea      There is one regressor for each of the (K - 1) (E + 1) matches and eac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,7 @@ from ...binary import finite, gd, gd_sequential
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import OptionGroup, option
-from ...options.relations import conflict, refused
+from ...options.declare import OptionGroup, conflict, option, refused
 from ..core import label_arrays
 from ..core.base import Learner, Reduction, unsuited
 from ..core.contract import BatchTask
@@ -46,7 +44,6 @@ from . import bracket, matches
 MATCH_BYTES = 24  # bytes per match of `bracket.Draw` and of the numbers of subproblems
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     ect: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True)
     error: int = option(
@@ -192,6 +189,5 @@ REDUCTION = Reduction(
     resolve_defaults=resolve_defaults,
     check_arrays=check_arrays,
     not_merged="the matches of a later round learn from the winners of earlier ones, which averages would change",
-    abilities=("describe",),
     dense=unsuited,
 )

@@ -6,7 +6,7 @@ Learners  A router for each inner node; it learns positive scores for the labels
 Cost      Learning and prediction take O(s depth) for an example of s features, whatever K is; see `split_tree`.
 Names     T most inner nodes [max_predictors] | R_S swap resistance [swap_resistance] | E mean score at a node |
           e(y) mean score of label y there | K classes.
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * the tree has up to T inner nodes
           * the inner node that a swap makes keeps the router of the recycled node
           * the smallest leaf may be a child of the root, and then its sibling becomes the root
@@ -27,7 +27,6 @@ Idea      At an inner node the router is trained towards the left if E > e(y) an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,8 +36,7 @@ from ...binary import gd
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import OptionGroup, option
-from ...options.search import Facts, Search, one_of
+from ...options.declare import Facts, OptionGroup, Search, one_of, option
 from ..core import label_arrays, tree_routers
 from ..core.base import Reduction, unsuited
 from ..core.contract import BatchTask
@@ -59,7 +57,6 @@ def _routers(facts: Facts) -> Search:
     return one_of(*(min((facts.classes << i) - 1, MOST_ROUTERS) for i in range(7)), first=(facts.classes - 1,))
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     log_multi: int = option(
         "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=2**31 - 1, stored=True
@@ -284,6 +281,5 @@ REDUCTION = Reduction(
     resolve_defaults=resolve_defaults,
     check_arrays=check_arrays,
     not_merged="splits of nodes and the labels counted there depend on each other, so two trees have no average",
-    abilities=("describe",),
     dense=unsuited,
 )

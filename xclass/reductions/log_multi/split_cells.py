@@ -8,8 +8,8 @@ Idea      A cell holds the counts of one label at one node. The version of a nod
           contains the version of its node at the time of counting, so the cells of a recycled node need not be cleared:
           their version is older than that of the node, which marks them as outdated.
 
-In the kernels, `cells` is a `Cells`, `a` a node, `label` a label, `key` a uint64, `at` the number of a cell (int64),
-and `version` the version of a node or, as int64[nodes], the versions of all nodes. This module does not know the tree.
+In the kernels, `a` is a node, `at` the number of a cell, and `version` the version of a node or, as int64[nodes], the
+versions of all nodes. This module does not know the tree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Float64s, Int64s, UInt32s, UInt64s
+from ...array_types import Float64s, Int, Int64s, UInt32s, UInt64s
 from ...kernels import hash_table, intrinsics
 from ...kernels.constants import GOLDEN, SPREAD
 from ...kernels.jit import bare
@@ -41,7 +41,7 @@ class Cells(NamedTuple):
 
     word: UInt64s  # uint64[4 cells], holds the keys; key 0 marks an empty cell
     number: Float64s  # float64[4 cells], holds m
-    count: Int64s  # int64[4 cells], holds n
+    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[4 cells], holds n
     half: UInt32s  # uint32[8 cells], holds ended and version
     used: Int64s  # int64[1], number of cells with a key, outdated ones included
     shift: np.uint64  # 64 minus log2 of the number of cells
@@ -52,14 +52,14 @@ class Cells(NamedTuple):
 
 
 @bare
-def _home(cells, key):
+def _home(cells: Cells, key: np.uint64) -> np.int64:
     """Return the cell where the search for a key begins."""
     z = (key ^ cells.secret) * GOLDEN
     return np.int64(((z ^ (z >> np.uint64(32))) * SPREAD) >> cells.shift)
 
 
 @bare
-def _cell(cells, key):
+def _cell(cells: Cells, key: np.uint64) -> np.int64:
     """Return the cell of `key`, or the empty cell where it belongs; -1 if the table is full.
 
     This is `hash_table.search` for keys stored next to their counts, so that a cell is half a cache line.
@@ -76,19 +76,19 @@ def _cell(cells, key):
 
 
 @bare
-def _key(a, label):
+def _key(a: Int, label: Int) -> np.uint64:
     """Return the key of a label at node a, which is never 0."""
     return (np.uint64(a + 1) << np.uint64(32)) | np.uint64(label)
 
 
 @bare
-def prefetch_counts(cells, a, label):
+def prefetch_counts(cells: Cells, a: Int, label: Int) -> None:
     """Prefetch the cache line of a label's cell at node a."""
     intrinsics.prefetch(cells.word, 4 * _home(cells, _key(a, label)))
 
 
 @bare
-def find(cells, a, label, version):
+def find(cells: Cells, a: Int, label: Int, version: Int) -> np.int64:
     """Return the cell of a label at node a; create it if it is absent and clear it if it is outdated.
 
     The caller makes sure that the table has an empty cell, see `has_capacity`.
@@ -109,7 +109,7 @@ def find(cells, a, label, version):
 
 
 @bare
-def seek(cells, a, label):
+def seek(cells: Cells, a: Int, label: Int) -> np.int64:
     """Return the cell of a label at node a, outdated or not, or -1 if there is none; nothing is written."""
     key = _key(a, label)
     at = _cell(cells, key)
@@ -117,26 +117,26 @@ def seek(cells, a, label):
 
 
 @bare
-def arrived(cells, at):
+def arrived(cells: Cells, at: Int) -> np.int64:
     """Return the number of the label's examples that arrived at the node [l]."""
     return cells.count[4 * at + TRAINED] + np.int64(cells.half[8 * at + ENDED])
 
 
 @bare
-def end(cells, at):
+def end(cells: Cells, at: Int) -> None:
     """Count an example of the label that ends at the node."""
     cells.half[8 * at + ENDED] += np.uint32(1)
 
 
 @bare
-def trained(cells, at, score):
+def trained(cells: Cells, at: Int, score: float) -> None:
     """Count an example of the label with which the node's router was trained, and add its score after training."""
     cells.number[4 * at + SUM] += score
     cells.count[4 * at + TRAINED] += 1
 
 
 @bare
-def mean(cells, at):
+def mean(cells: Cells, at: Int) -> np.float32:
     """Return the mean score of the label's examples [e], or 0 if there are none.
 
     The sum is float64 and the mean float32, as in VW.
@@ -146,20 +146,20 @@ def mean(cells, at):
 
 
 @bare
-def has_capacity(cells, more):
+def has_capacity(cells: Cells, more: Int) -> bool:
     """Return whether at most 5/8 of the cells are used after `more` cells are added."""
     return (cells.used[0] + more) * 8 <= (cells.word.shape[0] >> 2) * 5
 
 
 @bare
-def _is_live(version, cells, i):
+def _is_live(version: Int64s, cells: Cells, i: Int) -> bool:
     """Return whether the cell in position i, which has a key, belongs to an existing node and is not outdated."""
     a = np.int64(cells.word[4 * i] >> np.uint64(32)) - 1
     return a < version.shape[0] and cells.half[8 * i + VERSION] == np.uint32(version[a])
 
 
 @bare
-def _count_live(version, cells):
+def _count_live(version: Int64s, cells: Cells) -> int:
     live = 0
     for i in range(cells.word.shape[0] >> 2):
         if cells.word[4 * i] != np.uint64(0) and _is_live(version, cells, i):
@@ -168,7 +168,7 @@ def _count_live(version, cells):
 
 
 @bare
-def _rehash(version, old, cells):
+def _rehash(version: Int64s, old: Cells, cells: Cells) -> None:
     """Copy the cells of `old` that are not outdated into the empty table `cells`."""
     for i in range(old.word.shape[0] >> 2):
         key = old.word[4 * i]
@@ -183,7 +183,7 @@ def _rehash(version, old, cells):
 # -- Python
 
 
-def aligned(words: int) -> np.ndarray:
+def aligned(words: int) -> UInt64s:
     """Return uint64[words] of zeros that begins at the start of a cache line."""
     memory = np.zeros(words + 8, np.uint64)
     skip = -memory.ctypes.data // 8 % 8
@@ -194,7 +194,7 @@ def new_cells(cells: int = FIRST_CELLS) -> Cells:
     return _views(aligned(4 * cells))
 
 
-def _views(word: np.ndarray) -> Cells:
+def _views(word: UInt64s) -> Cells:
     """Return the table stored in `word` (uint64[4 cells]), with no cells counted as used and a new secret."""
     cells = len(word) // 4
     used = np.zeros(1, np.int64)
@@ -208,14 +208,14 @@ def _cells_for(number: int) -> int:
     return max(FIRST_CELLS, 1 << (2 * number).bit_length())
 
 
-def with_capacity_for(cells: Cells, version: np.ndarray, more: int) -> Cells:
+def with_capacity_for(cells: Cells, version: Int64s, more: int) -> Cells:
     """Return a new table with the cells that are not outdated and with space for `more` cells."""
     larger = new_cells(_cells_for(int(_count_live(version, cells)) + more))
     _rehash(version, cells, larger)
     return larger
 
 
-def array(cells: Cells, version: np.ndarray) -> np.ndarray:
+def array(cells: Cells, version: Int64s) -> UInt64s:
     """Return the cells stored in a model file, uint64[live cells, 4], in ascending order of keys."""
     words = cells.word.reshape(-1, 4)
     filled = np.flatnonzero(words[:, 0])
@@ -226,7 +226,7 @@ def array(cells: Cells, version: np.ndarray) -> np.ndarray:
     return words[live[np.argsort(words[live, 0])]]
 
 
-def restored(name: str, stored: Mapping[str, Stored], version: np.ndarray, labels: tuple[int, int]) -> Cells:
+def restored(name: str, stored: Mapping[str, Stored], version: Int64s, labels: tuple[int, int]) -> Cells:
     """Return the table that `array` stored in a model file.
 
     Strictly ascending keys are distinct, so `find` and `seek` reach each of them. At least half of the cells stay
@@ -248,9 +248,9 @@ def restored(name: str, stored: Mapping[str, Stored], version: np.ndarray, label
     return cells
 
 
-def by_node(words: np.ndarray) -> dict[int, list[tuple[int, float, int, int]]]:
+def by_node(words: UInt64s) -> dict[int, list[tuple[int, float, int, int]]]:
     """Return the counts in an array of `array` by node: label, sum of scores, times trained, times ended there."""
-    counts: dict[int, list] = {}
+    counts: dict[int, list[tuple[int, float, int, int]]] = {}
     sums, halves = words.view(np.float64), words.view(np.uint32)
     for i, key in enumerate(words[:, 0].tolist()):
         cell = (key & 0xFFFFFFFF, float(sums[i, SUM]), int(words[i, TRAINED]), int(halves[i, ENDED]))

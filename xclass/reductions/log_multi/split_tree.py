@@ -7,13 +7,12 @@ Cost      O(1) per node that an example passes, and O(depth) for recycling a lea
 Names     j node | y label | E mean score at a node | C examples of the smallest leaf below a node | l, m, n, e counts
           of a label at a node, see `split_cells` | T most inner nodes [max_predictors] | R_S resistance
           [swap_resistance].
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * C is also passed up when an example ends at a leaf
 Idea      When a node is recycled its counts are not cleared. They become outdated, because the version of a node is
           RECYCLED, how often it was recycled, and every count is stored with the version of its node (`split_cells`).
 
-In the kernels, `tree` is a `Tree`, `cells` a `split_cells.Cells`, `a` a node, `label` a label and `at` the number of a
-cell. This module does not know how routers learn.
+In the kernels, `a` is a node and `at` the number of a cell. This module does not know how routers learn.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Float64s, Int32s, Int64s
+from ...array_types import Float64s, Int, Int32s, Int64s
 from ...kernels import intrinsics
 from ...kernels.jit import bare
 from ...model import stored_arrays
@@ -54,7 +53,7 @@ class Tree(NamedTuple):
     """
 
     link: Int32s  # int32[m, 4]: left child, right child (both 0 at a leaf), parent (root: -1), router (leaf: -1)
-    count: Int64s  # int64[m, 8], see above
+    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[m, 8], see above
     score: Float64s  # float64[m, 8], view of `count` for column SCORES
     flat: Int64s  # int64[8 m], view of `count` for prefetching
     size: Int64s  # int64[6]: nodes, routers, blocks of routers, depth of the deepest leaf ever, swaps, root
@@ -64,14 +63,14 @@ class Tree(NamedTuple):
 
 
 @bare
-def prefetch_counts(tree, cells, a, label):
+def prefetch_counts(tree: Tree, cells: Cells, a: Int, label: Int) -> None:
     """Prefetch the cache lines of a node's counts and of its label's cell."""
     intrinsics.prefetch(tree.flat, np.int64(a) * COLUMNS)
     split_cells.prefetch_counts(cells, a, label)
 
 
 @bare
-def guess(tree, cells, a, label):
+def guess(tree: Tree, cells: Cells, a: Int, label: Int) -> np.bool_:
     """Return what `expects_more` would return for a label whose cell may not exist yet; nothing is written."""
     at = split_cells.seek(cells, a, label)
     if at < 0:
@@ -80,7 +79,7 @@ def guess(tree, cells, a, label):
 
 
 @bare
-def has_capacity(tree, cells, examples):
+def has_capacity(tree: Tree, cells: Cells, examples: Int) -> bool:
     """Return whether tree and cells have capacity for the nodes and cells that `examples` examples can create."""
     if tree.size[NODES] + 2 * examples > tree.link.shape[0]:
         return False
@@ -88,18 +87,18 @@ def has_capacity(tree, cells, examples):
 
 
 @bare
-def levels(tree):
+def levels(tree: Tree) -> np.int64:
     """Return a bound on the depth of all leaves; 0 for a tree reduced to one leaf by `collapse`."""
     return tree.size[DEEPEST] if tree.size[NODES] > 1 else np.int64(0)
 
 
 @bare
-def is_leaf(tree, a):
+def is_leaf(tree: Tree, a: Int) -> bool:
     return tree.link[a, ROUTER] < 0
 
 
 @bare
-def arrive(tree, cells, a, label):
+def arrive(tree: Tree, cells: Cells, a: Int, label: Int) -> np.int64:
     """Count an example of a label that arrives at node a [l(y)++], and return its cell.
 
     The cell itself is counted up by `end` or `trained`, so its l is one behind until then.
@@ -116,7 +115,7 @@ def arrive(tree, cells, a, label):
 
 
 @bare
-def end(tree, cells, a, at):
+def end(tree: Tree, cells: Cells, a: Int, at: Int) -> None:
     """Count an example that ends at leaf a [C++]."""
     split_cells.end(cells, at)
     tree.count[a, SMALLEST] += 1
@@ -124,7 +123,7 @@ def end(tree, cells, a, at):
 
 
 @bare
-def trained(tree, cells, a, at, score):
+def trained(tree: Tree, cells: Cells, a: Int, at: Int, score: float) -> None:
     """Count an example with which the router of node a was trained, and add its score after training."""
     tree.score[a, SCORES] += score
     tree.count[a, TRAINED] += 1
@@ -132,7 +131,7 @@ def trained(tree, cells, a, at, score):
 
 
 @bare
-def expects_more(tree, cells, a, at):
+def expects_more(tree: Tree, cells: Cells, a: Int, at: Int) -> np.bool_:
     """Return whether the mean score at node a over all labels is higher than that of this label [E > e(y)].
 
     Sums are float64 and means float32, as in VW.
@@ -143,7 +142,7 @@ def expects_more(tree, cells, a, at):
 
 
 @bare
-def _pass_up(tree, a):
+def _pass_up(tree: Tree, a: Int) -> None:
     """Update SMALLEST of the nodes above node a after its own has changed [UpdateC]."""
     while tree.link[a, PARENT] >= 0:
         up = np.int64(tree.link[a, PARENT])
@@ -155,7 +154,7 @@ def _pass_up(tree, a):
 
 
 @bare
-def _make_leaf(tree, a, parent, prediction):
+def _make_leaf(tree: Tree, a: Int, parent: Int, prediction: Int) -> None:
     """Make node a a new leaf [SetNode], which predicts `prediction` until an example arrives."""
     tree.link[a, LEFT] = 0
     tree.link[a, RIGHT] = 0
@@ -168,13 +167,13 @@ def _make_leaf(tree, a, parent, prediction):
 
 
 @bare
-def create_root(tree, prediction):
+def create_root(tree: Tree, prediction: Int) -> None:
     tree.size[NODES] = 1
     _make_leaf(tree, 0, -1, prediction)
 
 
 @bare
-def _new_router(tree, a, blocked):
+def _new_router(tree: Tree, a: Int, blocked: bool) -> np.int64:
     """Return the number of a new router for node a: the next one, or a place in a block (see `tree_routers`)."""
     tree.size[ROUTERS] += 1
     if not blocked:
@@ -190,7 +189,7 @@ def _new_router(tree, a, blocked):
 
 
 @bare
-def should_split(tree, a, most_routers, resistance):
+def should_split(tree: Tree, a: Int, most_routers: int, resistance: int) -> bool:
     """Return whether leaf a is to be split.
 
     It must have seen two labels. In addition, there must be fewer than `most_routers` routers, or else condition (2) of
@@ -208,7 +207,7 @@ def should_split(tree, a, most_routers, resistance):
 
 
 @bare
-def split(tree, a, most_routers, blocked, depth):
+def split(tree: Tree, a: Int, most_routers: int, blocked: bool, depth: Int) -> None:
     """Split leaf a, at this depth: give it a router and two leaves.
 
     The leaves are new nodes while there are fewer than `most_routers` routers; afterwards the smallest leaf and its
@@ -240,13 +239,13 @@ def split(tree, a, most_routers, blocked, depth):
 
 
 @bare
-def smallest_is_below_root(tree):
+def smallest_is_below_root(tree: Tree) -> bool:
     """Return whether the smallest leaf, which a swap would recycle, is a child of the root."""
     return tree.link[_smallest_leaf(tree), PARENT] == tree.size[ROOT]
 
 
 @bare
-def collapse(tree, a):
+def collapse(tree: Tree, a: Int) -> np.int64:
     """Reduce the tree to a single leaf, as VW does when leaf a splits and the recycled leaf is a child of the root.
 
     The root becomes a leaf that predicts what leaf a predicted and that never splits. Return the router that leaf a
@@ -264,7 +263,7 @@ def collapse(tree, a):
 
 
 @bare
-def _smallest_leaf(tree):
+def _smallest_leaf(tree: Tree) -> Int:
     """Return a leaf with the fewest examples [C_s = C_root]."""
     a = tree.size[ROOT]
     while not is_leaf(tree, a):
@@ -274,7 +273,7 @@ def _smallest_leaf(tree):
 
 
 @bare
-def _detach(tree, leaf, parent):
+def _detach(tree: Tree, leaf: Int, parent: Int) -> None:
     """Remove a leaf and its parent from the tree; the leaf's sibling takes the parent's place [Swap]."""
     sibling = np.int64(tree.link[parent, RIGHT if tree.link[parent, LEFT] == leaf else LEFT])
     above = np.int64(tree.link[parent, PARENT])
@@ -287,11 +286,12 @@ def _detach(tree, leaf, parent):
 
 
 @bare
-def depths(tree, depth):
+def depths(tree: Tree, depth: Int32s) -> None:
     """Compute the depth of every node, int32[m], -1 for nodes that cannot be reached.
 
     Children may have lower numbers than their parents.
     """
+    a: Int
     for a in range(tree.size[NODES]):
         depth[a] = -1
     a = tree.size[ROOT]
@@ -341,7 +341,7 @@ def with_capacity_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Ce
     return tree, cells
 
 
-def versions(tree: Tree) -> np.ndarray:
+def versions(tree: Tree) -> Int64s:
     """Return the version of every node in use, as int64[nodes]: how often it was recycled."""
     return np.ascontiguousarray(tree.count[: tree.size[NODES], RECYCLED])
 
@@ -399,7 +399,7 @@ def restored(
     return tree, split_cells.restored("cells", stored, versions(tree), labels)
 
 
-def _check_size(size: np.ndarray, nodes: int, most_routers: int) -> None:
+def _check_size(size: Int64s, nodes: int, most_routers: int) -> None:
     """Raise ModelError unless the sizes fit a tree of `nodes` nodes.
 
     A tree reduced by `collapse` has one node and T routers.
@@ -421,7 +421,7 @@ def _check_size(size: np.ndarray, nodes: int, most_routers: int) -> None:
         stored_arrays.check_range("tree.size", size[position : position + 1], 0, high)
 
 
-def _check_links(link: np.ndarray, root: int) -> None:
+def _check_links(link: Int32s, root: int) -> None:
     """Raise ModelError unless every node but the root is the child of one inner node, so that `depths` ends."""
     inner = np.flatnonzero(link[:, ROUTER] >= 0)
     children = link[inner, :2].ravel()
@@ -440,7 +440,7 @@ def _check_links(link: np.ndarray, root: int) -> None:
         )  # fmt: skip
 
 
-def _check_routers(link: np.ndarray, size: np.ndarray, blocked: bool) -> None:
+def _check_routers(link: Int32s, size: Int64s, blocked: bool) -> None:
     """Raise ModelError if a leaf is not marked as a leaf or `_new_router` cannot have numbered the routers."""
     leaf = link[:, ROUTER] < 0
     if (link[leaf] * np.array([1, 1, 0, 1]) != np.array([0, 0, 0, -1])).any():
@@ -454,7 +454,7 @@ def _check_routers(link: np.ndarray, size: np.ndarray, blocked: bool) -> None:
         )
 
 
-def _check_counts(link: np.ndarray, count: np.ndarray, labels: tuple[int, int]) -> None:
+def _check_counts(link: Int32s, count: Int64s, labels: tuple[int, int]) -> None:
     """Limit counts; raise ModelError for negative ones, answers that are no classes, or a wrong SMALLEST of a node.
 
     SMALLEST of an inner node is the minimum of its children's. This makes sure that a descent by SMALLEST ends at the

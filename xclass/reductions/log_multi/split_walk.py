@@ -6,9 +6,7 @@ Names     T most inner nodes | R_S resistance | C of a node, the examples of the
 Idea      The loop is bound by memory latency, so a group of examples first descends together and their cache misses
           overlap; then they are predicted and learned one after the other.
 
-In the kernels, `tree` is a `split_tree.Tree`, `cells` a `split_cells.Cells`, `regressors` a `tree_routers.Routers`, and
-`scratch` a `tree_routers.GroupScratch` with the features of a group of examples; `g` is the position of an example in
-its group.
+In the kernels, `scratch` has the features of a group of examples; `g` is the position of an example in its group.
 """
 
 from __future__ import annotations
@@ -17,12 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Int64s
-from ...binary import finite
-from ...kernels.constants import ONE, ZERO
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s
+from ...data.batch import Batch
+from ...kernels.constants import INFINITE, ONE, ZERO
 from ...kernels.jit import bare
 from ..core import tree_routers
+from ..core.tree_routers import GroupScratch, Routers
 from . import split_tree
+from .split_cells import Cells
+from .split_tree import Tree
 
 
 class Settings(NamedTuple):
@@ -49,7 +50,10 @@ class Predictions(NamedTuple):
 
 
 @bare
-def _fits(tree, cells, settings, scratch, output, i, size, learning):
+def _fits(
+    tree: Tree, cells: Cells, settings: Settings, scratch: GroupScratch, output: Predictions, i: Int, size: int,
+    learning: bool,
+) -> bool:  # fmt: skip
     """Return whether tree, cells, scratch and output have space for the examples [i, i + size) of a batch."""
     levels = split_tree.levels(tree) + size + 1
     if learning and not split_tree.has_capacity(tree, cells, size):
@@ -60,14 +64,17 @@ def _fits(tree, cells, settings, scratch, output, i, size, learning):
 
 
 @bare
-def _child(tree, regressors, a, s):
+def _child(tree: Tree, regressors: Routers, a: Int, s: np.float32) -> np.int64:
     """Return the child of node a to which an example with score s goes."""
     right = not tree_routers.routing_score(regressors, s) < ZERO
     return np.int64(tree.link[a, split_tree.RIGHT if right else split_tree.LEFT])
 
 
 @bare
-def _prefetch_walk(tree, cells, regressors, scratch, label, learns, begin, size):
+def _prefetch_walk(
+    tree: Tree, cells: Cells, regressors: Routers, scratch: GroupScratch, label: Int64s, learns: Bools, begin: int,
+    size: int,
+) -> None:  # fmt: skip
     """Descend with the examples [begin, begin + size) together, and prefetch the memory that they will need.
 
     Each example pauses where a new block of routers begins, so that the cache misses of the group overlap. If nothing
@@ -111,7 +118,7 @@ def _prefetch_walk(tree, cells, regressors, scratch, label, learns, begin, size)
 
 
 @bare
-def predict(tree, regressors, scratch, g):
+def predict(tree: Tree, regressors: Routers, scratch: GroupScratch, g: Int) -> tuple[Int, int]:
     """Descend from the root to a leaf; return the leaf and the number of routers on the path.
 
     `node` and `score` of the scratch are written, one entry for each level.
@@ -128,13 +135,16 @@ def predict(tree, regressors, scratch, g):
 
 
 @bare
-def _counted(regressors, s):
+def _counted(regressors: Routers, s: np.float32) -> float:
     """Return what a score adds to the sums of scores: 0 if it is not finite, except with --vw_exact."""
-    return np.float64(s) if not regressors.rule.checked or abs(s) < finite.INFINITE else 0.0
+    return np.float64(s) if not regressors.rule.checked or abs(s) < INFINITE else 0.0
 
 
 @bare
-def _learn(tree, cells, settings, regressors, scratch, g, known, label, weight, clock):
+def _learn(
+    tree: Tree, cells: Cells, settings: Settings, regressors: Routers, scratch: GroupScratch, g: Int, known: int,
+    label: Int, weight: np.float32, clock: np.float64,
+) -> None:  # fmt: skip
     """Learn one example (Algorithm 1).
 
     `known` is the number of levels whose scores `scratch.node` and `scratch.score` hold; a score is reused while the
@@ -171,7 +181,10 @@ def _learn(tree, cells, settings, regressors, scratch, g, known, label, weight, 
 
 
 @bare
-def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, begin, end, scratch, output):
+def learn_batch(
+    tree: Tree, cells: Cells, settings: Settings, regressors: Routers, batch: Batch, label: Int64s, learns: Bools,
+    clock: Float64s, begin: int, end: int, scratch: GroupScratch, output: Predictions,
+) -> int:  # fmt: skip
     """Predict the examples [begin, end) of a batch, and learn those that `learns` (bool[n]) selects.
 
     `label` is int64[n], and `clock` float64[n], weight of the labelled examples up to and including each one. Return

@@ -5,7 +5,7 @@ Source    Medini, Huang, Wang, Mohan, Shrivastava, "Extreme Classification in Lo
 Cost      O(s R B) for learning from an example of s features, and O(s R B + R K) for a prediction; memory for R B
           regressors and R numbers for each class, not for K regressors.
 Names     R repetitions | B buckets of each | K classes seen so far | mean: of the probabilities of a class's buckets.
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * the classifiers are one-against-all, with probabilities that are divided by their sum
           * the estimates of the classes are at least .02 / K, and are divided by their sum
           * only classes seen so far are predicted
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,7 @@ from ...kernels.direct import DirectCall
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import OptionGroup, option
-from ...options.relations import conflict, refused
+from ...options.declare import OptionGroup, conflict, option, refused
 from ...system import processors
 from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import Learner, Reduction, split_range
@@ -57,7 +55,6 @@ SUPPORTED_OPTIONS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     mach: str = option(
         f"numbers of repetitions and of buckets, such as 8,256; {REPETITIONS} repetitions if R is left out",
@@ -297,9 +294,7 @@ class Mach(Learner):
         if self.listing_options.top_k is not None:
             self.report.add_top_k(labelled, weight, batch.label, top)
         if self.makes_lists:
-            rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
-            task.class_lists = probabilities.class_lists(top, top_p, np.count_nonzero(top, axis=1), rest)
-            task.scores, task.score_labels, task.score_start = task.class_lists[:3]
+            task.list_classes(top, top_p)
 
     def _all_classes(self, mean: Float32s, known: Int64s) -> probabilities.ClassLists:
         """Return the lists of the probabilities of all classes seen before each example, in rising order of labels."""
@@ -370,6 +365,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe",),
     not_merged="their hash functions and the order of their classes may differ",
 )

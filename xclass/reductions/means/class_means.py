@@ -19,7 +19,7 @@ import numpy as np
 
 from ...array_types import AnyArray, Float32s, Float64s, Int32s
 from ...binary.finite import LARGEST_VALUE, LEAST_WEIGHT
-from ...errors import ModelError
+from ...errors import OTHER_MODEL, ModelError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
@@ -237,7 +237,7 @@ class ClassMeans:
     def use(self, sums: Float64s, n: Float64s, scatter: Float64s) -> None:
         """Take other sums, about the centre of the space, and estimate the space, to which the correction is moved."""
         if not (np.isfinite(sums).all() and np.isfinite(scatter).all()):  # only if a model file was made so
-            raise ModelError("the sums of --means are not finite; train the model again")
+            raise ModelError(f"the sums of --means are not finite; {OTHER_MODEL}")
         old, size = self.space, len(n)
         new = space.estimate(old.centre, sums, n, scatter, self.rows, self.product)
         self.move(new)
@@ -354,18 +354,18 @@ class ClassMeans:
         self.classes.squares[:size] = squares
         for place, kept, most in (("ring", self.ring, RING), ("pending", self.pending, MOST_ROWS - 1)):
             known = size if place == "ring" else labels
-            own = np.asarray(arrays.get(f"{place}.own", np.empty(0)))
-            if len(own) > most:
-                raise stored_arrays.unfit(f"{place}.own", f"it has {len(own)} rows, but at most {most} are kept")
+            rows = math.prod(np.shape(arrays.get(f"{place}.own", ())))
+            if rows > most:
+                raise stored_arrays.unfit(f"{place}.own", f"it has {rows} rows, but at most {most} are kept")
             for name, array in kept._asdict().items():
                 low, high = {"own": (0, known - 1), "near": (-1, size - 1), "weight": (0, MOST_NUMBER)}.get(
                     name, (-MOST_NUMBER, MOST_NUMBER)
                 )
-                stored_arrays.fill(f"{place}.{name}", arrays, array[: len(own)], low, high)
+                stored_arrays.fill(f"{place}.{name}", arrays, array[:rows], low, high)
             if place == "ring":
-                self.filled = len(own)
+                self.filled = rows
             else:
-                self.pending_rows = len(own)
+                self.pending_rows = rows
         if self.filled < RING and self.ring_at != self.filled:
             raise stored_arrays.unfit("ring.own", f"it has {self.filled} rows, but the next place is {self.ring_at}")
         if self.pending_rows and self.missing <= 0:

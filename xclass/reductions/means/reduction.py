@@ -11,7 +11,7 @@ Cost      A row of d numbers takes K d multiplications for the scores, 2 d**2 fo
 Names     K classes | d columns | n weight of the rows of a class | psi variance of the means between classes, in units
           of that within, in a direction | R = 8 rows that are learned from again after each
           row | C classes that are compared in a step, 16 to 64, fewer the more columns there are.
-Differs   from the first of these papers (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the first of these papers (docs/papers.md says why, and what it costs):
           * class means are shrunk by what the variance between classes says, not used as they are
           * covariances are shrunk by OAS, not by a fixed weight of the identity
           * the space changes after blocks of rows, not after each row
@@ -26,7 +26,6 @@ Idea      Rows are sent to a space (`space`) in which classes have the covarianc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,8 +36,7 @@ from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import OptionGroup, option
-from ...options.relations import no_effect, refused, warned
+from ...options.declare import OptionGroup, no_effect, option, refused, warned
 from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import Learner, Reduction, taken
 from ..core.calibration import Report
@@ -58,7 +56,6 @@ MOST_WEIGHT = 2.0**64  # of a row
 SUPPORTED_OPTIONS = ("bits", "predict_only_model")  # of the binary learner; bits are those of features beside the rows
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     means: int = option(
         "learn dense rows by class means. K is the approximate number of classes, which is found if it is left out",
@@ -265,9 +262,7 @@ class Means(Learner):
         if self.listing_options.top_k is not None:
             self.report.add_top_k(labelled, weight, batch.label, top)
         if self.makes_lists:
-            rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
-            task.class_lists = probabilities.class_lists(top, top_p, np.count_nonzero(top, axis=1), rest)
-            task.scores, task.score_labels, task.score_start = task.class_lists[:3]
+            task.list_classes(top, top_p)
         if found.lists is not None:
             task.class_lists = found.lists
 
@@ -337,6 +332,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "merge"),
     dense=taken,
 )

@@ -37,11 +37,10 @@ import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt32s, UInt64s
 from ...data.batch import HIGHEST_LABEL, Batch
-from ...errors import ModelError
 from ...kernels import fast_math, hash_table, top_k
 from ...kernels.constants import LARGEST, ZERO
 from ...kernels.direct import DirectCall
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import label_arrays
@@ -52,7 +51,7 @@ PRIOR = 50.0  # of naive Bayes: examples that are added to those of a class
 LEAST = -20.0  # smallest score of naive Bayes
 MOST_SHARE = 0.5  # features that occur in a larger share of the examples are not used
 COSINE, PROPOSED, BAYES, SCORES = range(4)  # positions in `Opinions.score`, and their number
-PAIR_BYTES, CLASS_BYTES = 8, 48  # memory of a slot, and of a class with its cells in the hash table
+PAIR_BYTES = 8  # memory of a slot
 FIRST_CLASSES = 256  # classes for which memory is reserved at first
 
 
@@ -224,10 +223,7 @@ def check_sizes(arrays: Mapping[str, Stored], slots: int, bits: int) -> None:
     if "index.index" not in arrays and "index.class" in arrays:
         rows = np.shape(arrays["index.class"])
         if rows != (slots << bits,):
-            raise ModelError(
-                f"the model's array 'index.class' does not fit its options: it has the shape {list(rows)}; train the "
-                "model again"
-            )
+            raise stored_arrays.unfit("index.class", f"it has the shape {list(rows)}")
 
 
 # -- kernels
@@ -242,7 +238,7 @@ def enter_labels(index: Index) -> None:
         index.number[cell] = number
 
 
-@jit
+@bare
 def class_number(index: Index, label: int) -> int:
     """Return the number of a label's class, -1 if the index has not learned it."""
     cell = hash_table.probe(index.key, label, 0, index.secret)
@@ -250,14 +246,14 @@ def class_number(index: Index, label: int) -> int:
     return number
 
 
-@jit
+@bare
 def other_weight(index: Index, number: int, own: Float64s) -> float:
     """Return the weight of the examples of class `number` (-1: none) without that of this example."""
     weight: float = max(index.weight[number] - own[number], 0.0) if number >= 0 else 0.0
     return weight
 
 
-@jit
+@bare
 def set_own(index: Index, label: Int64s, begin: Int, end: Int, weight: float, own: Float64s) -> None:
     """Set the items of the classes of labels begin..end-1 in `own` to a weight."""
     for j in range(begin, end):
@@ -266,7 +262,7 @@ def set_own(index: Index, label: Int64s, begin: Int, end: Int, weight: float, ow
             own[number] = weight
 
 
-@jit
+@bare
 def cosine(index: Index, dot: float, number: int, total: float) -> float:
     """Return the cosine of class `number`; `total` is the sum of w of the example's features."""
     return GAIN * dot / ((math.sqrt(index.norm2[number]) + SHRINK) * math.sqrt(total))
@@ -314,7 +310,7 @@ def propose(
             set_own(index, label, begin_label, end_label, 0.0, scratch.own)
 
 
-@jit
+@bare
 def add_rows(
     index: Index, batch: Batch, share: Float32s, first: int, last: int, learned: bool, scratch: Scratch
 ) -> tuple[int, int, float]:
@@ -372,7 +368,7 @@ def add_cosines(index: Index, feature: UInt32s, share: Float32s, label: int, add
             added[f] = cosine(index, added[f], number, total)
 
 
-@jit
+@bare
 def score_candidates(
     index: Index, candidate: Int64s, score: Float64s, scratch: Scratch, proposed: int, features: int, total: float
 ) -> None:
@@ -409,7 +405,7 @@ def score_candidates(
         score[c, BAYES] = max(score[c, BAYES] - largest, LEAST)
 
 
-@jit
+@bare
 def learn(
     index: Index, feature: UInt32s, share: Float32s, first: int, last: int, label: int, weight: np.float32
 ) -> None:
@@ -445,7 +441,7 @@ def learn(
             a -= 2
 
 
-@jit
+@bare
 def replace_last(index: Index, at: Int, number: Int, weight: np.float32) -> None:
     """Add to the wear of a full row, and replace its last class, at position `at`, as soon as it is worn out."""
     row = at // (2 * index.slots)

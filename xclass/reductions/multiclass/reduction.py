@@ -24,6 +24,7 @@ from ...data.batch import Batch
 from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
 from ..core.contract import BatchTask, empty_task
+from ..core.further_passes import FurtherPasses
 from ..core.spec import LearnerSpec
 from ..cpt import binary_nodes
 from ..cpt.binary_nodes import Predictions
@@ -33,7 +34,6 @@ from ..cpt.options import (
 )
 from ..cpt.reduction import Plan, ProbabilityTree
 from . import feature_index, reranking
-from .further_passes import FurtherPasses, ranges
 from .searched_trees import MOST_ROWS, SearchedTrees
 
 LEAST_PROBABILITY = 1e-9  # of a label, where log losses of further passes are compared
@@ -47,7 +47,6 @@ class Multiclass(ProbabilityTree):
     scorers: reranking.Scorers
     index: feature_index.FeatureIndex | None
     searched: SearchedTrees | None  # what decides how many trees are searched, None if it is all
-    further: FurtherPasses | None  # what decides whether scorers learn in further passes, None if there are none
 
     def __init__(self, spec: LearnerSpec) -> None:
         super().__init__(spec)
@@ -62,9 +61,8 @@ class Multiclass(ProbabilityTree):
         self.stages += [self.propose, self._rerank]
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         # an averaged learner cannot decide, because it does not keep the scorers of the first pass
-        decides = spec.passes > 1 and not spec.testing and not spec.averaged
-        self.further = FurtherPasses() if decides else None
-        self.scorers_copy: reranking.Scorers | None = None  # from the end of the first pass, during the second one
+        decides = not spec.testing and not spec.averaged
+        self.passes = FurtherPasses(spec.passes, decides, reranking.copied)
         self.rank_kernel = DirectCall(reranking, "rank")
 
     def new_index(self) -> feature_index.FeatureIndex:
@@ -87,16 +85,16 @@ class Multiclass(ProbabilityTree):
 
     def begin(self, task: BatchTask) -> Plan:
         plan = super().begin(task)
-        if self.further is None or not task.learn:  # predictions in between do not count
+        if not task.learn:  # predictions in between do not count
             return plan
-        left_out = self.further.next_left_out(task.batch.n)
-        return plan._replace(left_out=left_out, learns=plan.learns if self.again else plan.learns & ~left_out)
+        left_out, learns = self.passes.begin(plan.learns)
+        return plan._replace(left_out=left_out, learns=learns)
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Let the trees propose labels and learn from the batch; those that are not searched learn from some rows."""
         plan, n, trees = self.begin(task), task.batch.n, len(self.members)
         searched, rows = np.full(n, self.number_searched), np.empty(0, np.int64)
-        if self.searched is not None and task.learn and not self.again:
+        if self.searched is not None and task.learn and not self.passes.again:
             searched, rows = self.searched.begin(plan.learns)
         cuts = [0, *(np.flatnonzero(np.diff(searched)) + 1).tolist(), n]  # where the number of trees changes
         for begin, end in itertools.pairwise(cuts):
@@ -147,19 +145,15 @@ class Multiclass(ProbabilityTree):
             return
         if task.learn:
             index.reserve(len(plan.label))
-            jobs = ranges(plan.left_out) if self._second_pass else [(0, task.batch.n)]
-        else:
-            jobs = self.thread_ranges(task.batch.n)
 
-        def propose(begin: int, end: int) -> None:
-            counted = self.again and not (self._second_pass and plan.left_out[begin])
-            index.propose(task.batch, plan.weighted.share, plan.label, plan.learns, counted, begin, end, plan.opinions)
+        def propose(begin: int, end: int, again: bool) -> None:
+            index.propose(task.batch, plan.weighted.share, plan.label, plan.learns, again, begin, end, plan.opinions)
 
         if task.learn:
-            for begin, end in jobs:
-                propose(begin, end)
+            for job in self.passes.jobs(plan.left_out):
+                propose(*job)
         else:
-            self.share(propose, jobs)
+            self.share(propose, [(begin, end, False) for begin, end in self.thread_ranges(task.batch.n)])
 
     def _rerank(self, task: BatchTask) -> None:
         """Rerank the candidates and finish the task, as the last stage."""
@@ -175,7 +169,7 @@ class Multiclass(ProbabilityTree):
         self.add_errors(task, ranked.inside)
 
     def _count_proposed(self, task: BatchTask, plan: Plan) -> None:
-        if self.searched is None or not task.learn or self.again:
+        if self.searched is None or not task.learn or self.passes.again:
             return
         label, opinions = plan.label[:, None], plan.opinions
         by_index = ((opinions.candidate == label) & (opinions.score[:, :, feature_index.PROPOSED] > 0)).any(axis=1)
@@ -184,24 +178,19 @@ class Multiclass(ProbabilityTree):
 
     def rank_batch(self, task: BatchTask, plan: Plan) -> reranking.Ranked:
         """Rank the candidates of a batch and learn from it."""
-        n, learns = task.batch.n, plan.learns
-        if self.again and self.further is not None and not self.further.scorers_learn:
-            learns = np.zeros(n, bool)
-        jobs = [(0, n)] if task.learn else self.thread_ranges(n)
-        ranked = self.new_ranking(plan)
-        self.scorers = self._rank(self.scorers, task, plan, learns, jobs, ranked)
-        if self._second_pass and self.scorers_copy is not None and task.learn:
-            copy_jobs = [(a, b) for a, b in ranges(plan.left_out) if plan.left_out[a]]
-            by_copy = self.new_ranking(plan)
-            self.scorers_copy = self._rank(self.scorers_copy, task, plan, learns, copy_jobs, by_copy)
-            chosen = plan.left_out & learns & (plan.label > 0)
-            assert self.further is not None  # because there is a copy
-            losses = [-np.log(np.maximum(one.p[chosen], LEAST_PROBABILITY)) for one in (ranked, by_copy)]
-            self.further.compare(task.batch.weight[chosen], *losses)
+        rank = partial(self._rank, task, plan)
+        if not task.learn:
+            return rank(self.scorers, plan.learns, self.thread_ranges(task.batch.n))[1]
+        ranked: reranking.Ranked
+        self.scorers, ranked = self.passes.rank(
+            self.scorers, rank, lambda ranked: -np.log(np.maximum(ranked.p, LEAST_PROBABILITY)), plan.left_out,
+            plan.learns, task.batch.weight,
+        )  # fmt: skip
         return ranked
 
     def add_errors(self, task: BatchTask, inside: Bools) -> None:
         """Add the errors of a finished task; `inside` is bool[n], whether the label was proposed."""
+        assert task.prediction is not None  # the stages have set it
         sums = reranking.sum_errors(task.batch.label, task.batch.weight, inside, task.prediction)
         self.label_weight += sums[0]
         self.not_proposed += sums[1]
@@ -214,18 +203,13 @@ class Multiclass(ProbabilityTree):
         )
 
     def _rank(
-        self,
-        scorers: reranking.Scorers,
-        task: BatchTask,
-        plan: Plan,
-        learns: Bools,
-        jobs: list[tuple[int, int]],
-        ranked: reranking.Ranked,
-    ) -> reranking.Scorers:
+        self, task: BatchTask, plan: Plan, scorers: reranking.Scorers, learns: Bools, jobs: list[tuple[int, int]]
+    ) -> tuple[reranking.Scorers, reranking.Ranked]:
         """Rank the candidates of some examples and learn from them; return the scorers, whose table may be doubled.
 
         `jobs` are begin and end of the examples, for one thread each; a single one if any example is learned.
         """
+        ranked = self.new_ranking(plan)
         proposed = reranking.Proposed(plan.output.top, plan.output.top_p, plan.output.p, plan.opinions)
         unit = self.options.normalize_features != "none"
         current = [scorers]
@@ -234,8 +218,8 @@ class Multiclass(ProbabilityTree):
             scratch = reranking.scratch(task.batch, plan.opinions.candidate.shape[1])
             while True:
                 begin = self.rank_kernel(
-                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, not self.again, begin,
-                    end, proposed, scratch, ranked,
+                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, not self.passes.again,
+                    begin, end, proposed, scratch, ranked,
                 )  # fmt: skip
                 if begin >= end:
                     return
@@ -246,26 +230,7 @@ class Multiclass(ProbabilityTree):
                 job(begin, end)
         else:
             self.share(job, jobs)
-        return current[0]
-
-    def end_pass(self) -> None:
-        """Note that a pass has ended; after all of them, the first pass over other data begins."""
-        if self.further is not None:
-            self.further.end_pass()
-            if self._second_pass and self.scorers_copy is not None:
-                if not self.further.decide():
-                    self.scorers = self.scorers_copy
-                self.scorers_copy = None
-        super().end_pass()
-        if self._second_pass:
-            self.scorers_copy = reranking.copied(self.scorers)
-        elif not self.again:
-            self.further = None  # data that follow all passes are learned as they come
-
-    @property
-    def _second_pass(self) -> bool:
-        """Return whether examples that the first pass left out are learned now, for the first time."""
-        return self.further is not None and self.passes_ended % self.passes == 1
+        return current[0], ranked
 
     def arrays(self) -> dict[str, Stored]:
         stored = super().arrays()

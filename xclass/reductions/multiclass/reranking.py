@@ -42,8 +42,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
+from ...array_types import Bools, Float, Float32s, Float64s, Int, Int64s, UInt64s
 from ...binary import adagrad, tagged_words
+from ...data.batch import Batch
 from ...kernels import fast_math, top_k
 from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import bare, jit
@@ -136,7 +137,7 @@ def with_double_capacity(scorers: Scorers) -> Scorers:
     return scorers._replace(weights=adagrad.doubled(scorers.weights))
 
 
-def scratch(batch, candidates: int) -> Scratch:
+def scratch(batch: Batch, candidates: int) -> Scratch:
     most_features = batch.most_features
     pairs = tagged_words.new_pairs(most_features * (candidates + 1))
     return Scratch(
@@ -198,7 +199,7 @@ def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> prob
 
 
 @bare
-def _load(batch, log_weight, i, unit, exponent, scratch):
+def _load(batch: Batch, log_weight: Float32s, i: Int, unit: bool, exponent: np.float32, scratch: Scratch) -> Int:
     """Copy example i with weighted values to `scratch`; return the number of features."""
     begin, end = batch.start[i], batch.start[i + 1]
     total = 0.0
@@ -221,7 +222,7 @@ def _load(batch, log_weight, i, unit, exponent, scratch):
 
 
 @bare
-def _locate(weights, scratch, count, candidate):
+def _locate(weights: adagrad.Weights, scratch: Scratch, count: Int, candidate: Int64s) -> int:
     """Find and read the words of all candidates of an example; return the number of candidates."""
     size = 0
     while size < candidate.shape[0] and candidate[size] > 0:
@@ -232,7 +233,7 @@ def _locate(weights, scratch, count, candidate):
 
 
 @bare
-def _locate_one(weights, scratch, count, c, label):
+def _locate_one(weights: adagrad.Weights, scratch: Scratch, count: Int, c: Int, label: Int) -> None:
     """Find and prefetch the lines of a label as candidate c."""
     for f in range(count):
         position, tag = tagged_words.locate(weights.words, scratch.h[f], label)
@@ -242,7 +243,9 @@ def _locate_one(weights, scratch, count, c, label):
 
 
 @bare
-def _tree_features(top, top_p, trees, i, candidate, size, scratch):
+def _tree_features(
+    top: Int64s, top_p: Float64s, trees: int, i: Int, candidate: Int64s, size: Int, scratch: Scratch
+) -> float:
     """Compute o(y) of the candidates; return the probability that the trees leave to other classes."""
     k = top.shape[2]
     rest = 1.0
@@ -274,7 +277,7 @@ def _tree_features(top, top_p, trees, i, candidate, size, scratch):
 
 
 @bare
-def _weights_score(scratch, count, c):
+def _weights_score(scratch: Scratch, count: Int, c: Int) -> float:
     """Return w . x for candidate c, 0 if it is not finite."""
     s = ZERO
     for f in range(count):
@@ -283,7 +286,7 @@ def _weights_score(scratch, count, c):
 
 
 @bare
-def _score(scorers, scratch, count, size):
+def _score(scorers: Scorers, scratch: Scratch, count: Int, size: Int) -> float:
     """Set `scratch.share` to the probability of each candidate, given that the label is one of them.
 
     Return the logarithm of the sum of e**score of the candidates.
@@ -300,7 +303,7 @@ def _score(scorers, scratch, count, size):
 
 
 @bare
-def _softmax(score, size, highest, factor, share):
+def _softmax(score: Float64s, size: Int, highest: float, factor: float, share: Float64s) -> float:
     """Set `share` to the softmax of factor * score; return the sum of e**(factor * (score - highest))."""
     total = 0.0
     for c in range(size):
@@ -312,7 +315,7 @@ def _softmax(score, size, highest, factor, share):
 
 
 @bare
-def _learn_exponent(scorers, scratch, count, size, truth, weight):
+def _learn_exponent(scorers: Scorers, scratch: Scratch, count: Int, size: Int, truth: Int, weight: np.float64) -> None:
     """Update E, the exponent of the weights of features."""
     slope = 0.0
     for c in range(size):
@@ -326,7 +329,9 @@ def _learn_exponent(scorers, scratch, count, size, truth, weight):
 
 
 @bare
-def _other_probability(scorers, scratch, tree_p, trees, j, label_learns, weight):
+def _other_probability(
+    scorers: Scorers, scratch: Scratch, tree_p: Float64s, trees: int, j: Int, label_learns: bool, weight: np.float64
+) -> float:
     """Return p(y|x, y not proposed) of label j; learn M if `label_learns`."""
     state = scorers.state
     sums = (0.0, 0.0)
@@ -344,7 +349,7 @@ def _other_probability(scorers, scratch, tree_p, trees, j, label_learns, weight)
 
 
 @bare
-def _learn_sharpness(state, scratch, size, truth, weight):
+def _learn_sharpness(state: Float64s, scratch: Scratch, size: Int, truth: Int, weight: np.float64) -> None:
     """Update T, the factor of the scores in the reported probabilities."""
     slope = -scratch.score[truth]
     for c in range(size):
@@ -354,7 +359,9 @@ def _learn_sharpness(state, scratch, size, truth, weight):
 
 
 @bare
-def _update(weights, scratch, count, used, c, slope, weight):
+def _update(
+    weights: adagrad.Weights, scratch: Scratch, count: Int, used: Int, c: Int, slope: Float, weight: np.float32
+) -> None:
     """Update the scorer of candidate c by one AdaGrad step, for the first `used` of `count` features.
 
     `adagrad.learn_block` does not fit: it has no DELTA under the root, and it trains the regressors of a block.
@@ -370,7 +377,7 @@ def _update(weights, scratch, count, used, c, slope, weight):
 
 
 @bare
-def _adapt(state, parameter, slope, weight):
+def _adapt(state: Float64s, parameter: int, slope: float, weight: np.float64) -> None:
     """Update one of v, A and B by one AdaGrad step.
 
     `adagrad` has no function for it: there, regressors have many hashed weights in float32; this is one float64.
@@ -380,7 +387,9 @@ def _adapt(state, parameter, slope, weight):
 
 
 @bare
-def _learn(scorers, adapts, scratch, count, size, truth, weight):
+def _learn(
+    scorers: Scorers, adapts: bool, scratch: Scratch, count: Int, size: Int, truth: Int, weight: np.float32
+) -> None:
     """Train the scorers of all candidates, and v if `adapts` is set, on the candidate `truth`."""
     for repeat in range(STEPS):
         if repeat > 0:
@@ -398,7 +407,9 @@ def _learn(scorers, adapts, scratch, count, size, truth, weight):
 
 
 @bare
-def _learn_label(scorers, scratch, count, size, label, log_total, weight):
+def _learn_label(
+    scorers: Scorers, scratch: Scratch, count: Int, size: Int, label: Int, log_total: float, weight: np.float32
+) -> None:
     """Train the scorer of a label that is not proposed, but for its constant; `log_total` is what `_score` returned."""
     weights, state = scorers.weights, scorers.state
     _locate_one(weights, scratch, count, size, label)
@@ -415,7 +426,10 @@ def _learn_label(scorers, scratch, count, size, label, log_total, weight):
 
 
 @bare
-def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, proposed, scratch, output):
+def rank(
+    scorers: Scorers, unit: bool, batch: Batch, log_weight: Float32s, label: Int64s, learns: Bools, adapts: bool,
+    begin: int, end: int, proposed: Proposed, scratch: Scratch, output: Ranked,
+) -> int:  # fmt: skip
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
 
     Return the first example that was not processed, because the table has to be doubled first, or `end`.
@@ -427,7 +441,7 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
     label : see `label_arrays.span`
     learns : bool[n], whether to learn from the example
     adapts : whether to learn the shared parameters, too
-    output : Ranked, rows begin..end-1 are written
+    output : rows begin..end-1 are written
     """
     weights, state, _ = scorers
     top, top_p, tree_p, opinions = proposed
@@ -491,7 +505,7 @@ def rank(scorers, unit, batch, log_weight, label, learns, adapts, begin, end, pr
 
 
 @jit
-def sum_errors(label, weight, inside, prediction):
+def sum_errors(label: Float64s, weight: Float32s, inside: Bools, prediction: Float64s) -> tuple[float, float, float]:
     """Return the weight of the labelled examples, of those whose label is not proposed, and of those not chosen then.
 
     `inside` is bool[n], whether the label is proposed.

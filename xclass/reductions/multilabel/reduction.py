@@ -12,7 +12,7 @@ Differs   from `multiclass`, which has the same index and tagged words: labels a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,17 +22,15 @@ from ...binary import adagrad, document_frequency, finite, gd, tagged_words
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import option
-from ...options.relations import refused, warned
-from ...options.search import between
+from ...options.declare import between, option, refused, warned
 from ..core import label_arrays, label_lists
 from ..core.base import Reduction
 from ..core.contract import BatchTask
+from ..core.further_passes import FurtherPasses
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
 from ..cpt.options import INDEX_BITS, START_BITS
 from ..multiclass import feature_index
-from ..multiclass.further_passes import FurtherPasses, ranges
 from . import frequent, neighbours, ranking
 
 ENABLED = "multilabel"
@@ -44,7 +42,6 @@ MOST_ROWS = 256  # examples of a batch, each with up to a thousand candidates
 MOST_LISTED = 64  # labels of an example that are listed at least, where so many are candidates
 
 
-@dataclass(frozen=True)
 class Options(label_lists.Options):
     """Declare the options of the default learner of lists of labels."""
 
@@ -115,10 +112,10 @@ class Multilabel(label_lists.MultilabelLearner):
         self.scorers = ranking.with_labels(scorers, expected)
         self.largest_step = finite.largest_step(1.0)
         self.scales_examples = True
-        self.passes, self.passes_ended = spec.passes, 0
-        decides = spec.passes > 1 and not spec.testing and not spec.averaged
-        self.further = FurtherPasses(SURE) if decides else None
-        self.scorers_copy: ranking.Scorers | None = None  # from the end of the first pass, during the second one
+        decides = not spec.testing and not spec.averaged
+        self.passes: FurtherPasses[ranking.Scorers, ranking.Ranked] = FurtherPasses(
+            spec.passes, decides, ranking.copied, SURE
+        )
         self.stages = [self.prepare, self.propose, self._rank]
         self.rank_kernel = DirectCall(ranking, "rank")
 
@@ -126,29 +123,18 @@ class Multilabel(label_lists.MultilabelLearner):
     def most_rows(self) -> int | None:
         return MOST_ROWS
 
-    @property
-    def again(self) -> bool:
-        """Return whether examples were learned in an earlier pass, but for those that the first pass left out."""
-        return self.passes_ended % self.passes != 0
-
-    @property
-    def _second_pass(self) -> bool:
-        """Return whether examples that the first pass left out are learned now, for the first time."""
-        return self.further is not None and self.passes_ended % self.passes == 1
-
     def prepare(self, task: BatchTask) -> None:
         """Find the values of the features, as the first stage."""
         label = self.positives(task) + 1
-        batch, learns, again = task.batch, task.learned(), self.again
+        batch, learns, again = task.batch, task.learned(), self.passes.again
         known = label > 0
         if not known.all():  # others are no labels of the learner
             start = np.concatenate([[0], np.cumsum(known)])[batch.label_start]
             batch, label = batch._replace(label_start=start, labels=batch.labels[known]), label[known]
         weighted = self.frequencies.weighted_counts(batch, learns & (not again))
         left_out = np.zeros(batch.n, bool)
-        if self.further is not None and task.learn:
-            left_out = self.further.next_left_out(batch.n)
-            learns = learns if again else learns & ~left_out
+        if task.learn:
+            left_out, learns = self.passes.begin(learns)
         task.plan = Plan(weighted, label, learns, left_out, again)
 
     def propose(self, task: BatchTask) -> None:
@@ -165,8 +151,7 @@ class Multilabel(label_lists.MultilabelLearner):
         score, vote = np.zeros((n, most, feature_index.SCORES)), np.zeros((n, most))
         opinions = feature_index.Opinions(candidate, score, np.zeros(len(label)))
 
-        def job(begin: int, end: int) -> None:
-            again = plan.again and not (self._second_pass and plan.left_out[begin : begin + 1].any())
+        def job(begin: int, end: int, again: bool) -> None:
             frequent.propose(self.labels, batch, label, plan.learns, again, begin, end, candidate, every)
             scratch = neighbours.new_scratch(batch.most_features, len(self.labels.weight))
             neighbours.propose(
@@ -175,10 +160,10 @@ class Multilabel(label_lists.MultilabelLearner):
             self.index.propose(batch, plan.weighted.share, label, plan.learns, again, begin, end, opinions)
 
         if task.learn:
-            for begin, end in ranges(plan.left_out) if self._second_pass else [(0, n)]:
-                job(begin, end)
+            for each in self.passes.jobs(plan.left_out):
+                job(*each)
         else:
-            self.share(job, self.thread_ranges(n), n)
+            self.share(job, [(begin, end, False) for begin, end in self.thread_ranges(n)], n)
         task.plan = plan._replace(proposed=ranking.Proposed(candidate, score, vote, every))
 
     def _rank(self, task: BatchTask) -> None:
@@ -187,34 +172,25 @@ class Multilabel(label_lists.MultilabelLearner):
         task.plan = None
         assert plan.proposed is not None  # by the previous stage
         task.candidates = plan.proposed.candidate
-        n, learns = task.batch.n, plan.learns
-        if plan.again and self.further is not None and not self.further.scorers_learn:
-            learns = np.zeros(n, bool)
-        jobs = [(0, n)] if task.learn else self.thread_ranges(n)
-        ranked = self._new_ranking(plan)
-        self.scorers = self._rank_candidates(self.scorers, task, plan, learns, jobs, ranked)
-        if self._second_pass and self.scorers_copy is not None and task.learn:
-            copy_jobs = [(a, b) for a, b in ranges(plan.left_out) if plan.left_out[a]]
-            by_copy = self._new_ranking(plan)
-            self.scorers_copy = self._rank_candidates(self.scorers_copy, task, plan, learns, copy_jobs, by_copy)
-            chosen = plan.left_out & learns
-            assert self.further is not None  # because there is a copy
-            self.further.compare(task.batch.weight[chosen], ranked.log_loss[chosen], by_copy.log_loss[chosen])
+        rank = partial(self._rank_candidates, task, plan)
+        if task.learn:
+            self.scorers, ranked = self.passes.rank(
+                self.scorers, rank, lambda ranked: ranked.log_loss, plan.left_out, plan.learns, task.batch.weight
+            )
+        else:
+            ranked = rank(self.scorers, plan.learns, self.thread_ranges(task.batch.n))[1]
         self._finish(task, ranked)
 
-    def _new_ranking(self, plan: Plan) -> ranking.Ranked:
-        assert plan.proposed is not None  # by the previous stage
-        n, most = plan.proposed.candidate.shape
-        return ranking.new_ranking(n, min(most, max(MOST_LISTED, self.most_ranked)))
-
     def _rank_candidates(
-        self, scorers: ranking.Scorers, task: BatchTask, plan: Plan, learns: Bools, jobs: list[tuple[int, int]],
-        ranked: ranking.Ranked,
-    ) -> ranking.Scorers:  # fmt: skip
+        self, task: BatchTask, plan: Plan, scorers: ranking.Scorers, learns: Bools, jobs: list[tuple[int, int]]
+    ) -> tuple[ranking.Scorers, ranking.Ranked]:
         """Rank the candidates of some examples and learn from them; return the scorers, which may be larger.
 
         `jobs` are begin and end of the examples, for one thread each; a single one if any example is learned.
         """
+        assert plan.proposed is not None  # by the previous stage
+        n, most = plan.proposed.candidate.shape
+        ranked = ranking.new_ranking(n, min(most, max(MOST_LISTED, self.most_ranked)))
         if task.learn:
             scorers = ranking.with_labels(scorers, int(plan.label.max(initial=0)))
         current, batch = [scorers], plan.weighted.batch
@@ -238,7 +214,7 @@ class Multilabel(label_lists.MultilabelLearner):
                 job(begin, end)
         else:
             self.share(job, jobs, task.batch.n)
-        return current[0]
+        return current[0], ranked
 
     def _finish(self, task: BatchTask, ranked: ranking.Ranked) -> None:
         listed = np.arange(ranked.label.shape[1]) < ranked.count[:, None]
@@ -252,19 +228,7 @@ class Multilabel(label_lists.MultilabelLearner):
         self.finish(task, lists, ascending)
 
     def end_pass(self) -> None:
-        """Note that a pass has ended; after all of them, the first pass over other data begins."""
-        self.passes_ended += 1
-        if self.further is None:
-            return
-        self.further.end_pass()
-        if self.scorers_copy is not None:
-            if not self.further.decide():
-                self.scorers = self.scorers_copy
-            self.scorers_copy = None
-        if self._second_pass:
-            self.scorers_copy = ranking.copied(self.scorers)
-        elif not self.again:
-            self.further = None  # data that follow all passes are learned as they come
+        self.scorers = self.passes.end_pass(self.scorers)
 
     # model
 
@@ -320,5 +284,4 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe", "merge"),
 )

@@ -3,7 +3,7 @@
 Source    Rifkin and Klautau, "In Defense of One-Vs-All Classification", JMLR 2004; VW's multilabel_oaa.cc.
 Learners  K scorers; the binary labels of scorer c are 1 for examples that have label c and -1 for all others.
 Cost      O(s K) for an example of s features, in long loops over neighbouring labels: the kernels of `oaa`.
-Differs   from the papers (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the papers (docs/papers.md says why, and what it costs):
           * the scorer of a label learns from all examples, one after the other, with squared loss
           From VW: labels may come in any order and repeat, may be names and have weights; a label outside the range is
           refused. With `--vw_exact` a list is learned up to its first label that is not above the one before, as in VW.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ RATE, DECAY = 0.25, 0.6  # learning rate of squared loss, and its factor after e
 LOG_ODDS, LABELS, LINKED = range(3)  # what scores are: log odds, estimates of the label -1 or 1, probabilities
 
 
-@dataclass(frozen=True)
 class Options(label_lists.Options):
     multilabel_oaa: int = option(
         "number of labels; an example has any number of the labels 0..K-1, such as `1,5,7 | words`",
@@ -249,5 +247,4 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     class_scores=True,
-    abilities=("describe", "merge"),
 )

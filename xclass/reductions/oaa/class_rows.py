@@ -24,7 +24,7 @@ from ...binary import finite, gd, loss
 from ...data.batch import Batch
 from ...kernels import fast_math, rng, top_k
 from ...kernels.constants import HALF, ONE, ZERO
-from ...kernels.jit import bare, jit
+from ...kernels.jit import bare, jit, on_demand
 
 BLOCK = 512  # classes processed together; 128 to 1024 take the same time
 RUN = 16  # classes of a block that are left out together if none of them has a loss
@@ -161,16 +161,14 @@ def _learn_block(
     for j in range(size):
         everyone &= g2[j] > ZERO
     begin = 0
-    for at in range(0, size, RUN):
+    for at in range(0, size + RUN, RUN):  # the last is beyond the block, where no class has a loss
         learns = False
         for j in range(at, min(at + RUN, size)):
             learns |= g2[j] > ZERO
         if not learns:
-            if begin < at:
-                _learn_run(table, rule, scratch, count, shared, everyone, c, begin, at, weight, clock)
+            if begin < min(at, size):
+                _learn_run(table, rule, scratch, count, shared, everyone, c, begin, min(at, size), weight, clock)
             begin = at + RUN
-    if begin < size:
-        _learn_run(table, rule, scratch, count, shared, everyone, c, begin, size, weight, clock)
     return True
 
 
@@ -293,6 +291,52 @@ def _set_signs(batch: Batch, label: Int64s, i: int, c: int, size: int, y: Float3
             y[label[j] - c] = ONE
 
 
+@on_demand
+def _link(p: Float32s, size: int) -> None:
+    """Pass the predictions `p[:size]` (float32) through the logistic link."""
+    for j in range(size):
+        p[j] = ONE / (ONE + fast_math.expf(-p[j]))
+
+
+@on_demand
+def _score_one_by_one(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: int, size: int, s: Float32s) -> None:
+    """Compute the scores `s[:size]` (float32) of the classes [c, c + size), whose weights are shrunk."""
+    for j in range(size):
+        s[j] = gd.score(table, place, x, count, np.uint64(c + j), ZERO)
+
+
+@on_demand
+def _learn_one_by_one(
+    table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, c: int, size: int, p: Float32s,
+    y: Float32s, weight: np.float32, clock: np.float64,
+) -> None:  # fmt: skip
+    """Update the classes [c, c + size) by any rule and loss."""
+    for j in range(size):
+        if rule.widen:
+            gd.widen(table.range, y[j])
+        gd.learn(table, rule, place, x, count, np.uint64(c + j), p[j], y[j], weight, clock)
+
+
+@on_demand
+def _learn_sampled(
+    table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, label: int, sampled: Int32s, begin: int,
+    end: int, classes: int, weight: np.float32, clock: np.float64,
+) -> None:  # fmt: skip
+    """Update those of the class `label` of an example and of its `sampled` classes that are in [begin, end)."""
+    draws = len(sampled)
+    for k in range(-1, draws):
+        c = label if k < 0 else np.int64(sampled[k])
+        y = ONE if k < 0 else -ONE
+        if rule.widen:
+            gd.widen(table.range, y)
+        if begin <= c < end:
+            sub = np.uint64(c)
+            p = gd.clip(gd.score(table, place, x, count, sub, ZERO), table.range)
+            # the sampled classes stand for all negative ones
+            share = weight if k < 0 else weight * (np.float32(classes) / np.float32(draws))
+            gd.learn(table, rule, place, x, count, sub, p, y, share, clock)
+
+
 @jit
 def learn_batch(
     table: gd.Table, rule: gd.Rule, rows: np.uint64, begin: int, end: int, link: bool, inputs: Inputs,
@@ -330,18 +374,17 @@ def learn_batch(
         for c in range(begin, end, block):
             size = min(block, end - c)
             if rule.regularized:
-                for j in range(size):
-                    s[j] = gd.score(table, place, x, count, np.uint64(c + j), ZERO)
+                _score_one_by_one(table, place, x, count, c, size, s)
             else:
                 _score_block(table, place, x, count, c, size, s)
             for j in range(size):
                 p[j] = gd.clip(s[j], limits)
             if link:
-                for j in range(size):
-                    p[j] = ONE / (ONE + fast_math.expf(-p[j]))
+                _link(p, size)
             _keep_best(p, size, c, i, best, best_score)
             if wanted:
-                scores[i, c : c + size] = p[:size] if clips else s[:size]
+                for j in range(size):  # numba compiles functions that format messages for the assignment of a slice
+                    scores[i, c + j] = p[j] if clips else s[j]
             if not all_learn:
                 continue
             _set_signs(batch, label, i, c, size, y)
@@ -350,23 +393,11 @@ def learn_batch(
                 continue
             for f in range(count):
                 shared[row[f]] = ZERO
-            for j in range(size):
-                if rule.widen:
-                    gd.widen(table.range, y[j])
-                gd.learn(table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i])
+            _learn_one_by_one(table, rule, place, x, count, c, size, p, y, batch.weight[i], clock[i])
         if learn and draws > 0:
-            for k in range(-1, draws):
-                c = label[i] if k < 0 else np.int64(sampled[i, k])  # type: ignore[assignment]  # an int to numba
-                yv = ONE if k < 0 else -ONE
-                if rule.widen:
-                    gd.widen(table.range, yv)
-                if begin <= c < end:
-                    sub = np.uint64(c)
-                    pv = gd.clip(gd.score(table, place, x, count, sub, ZERO), table.range)
-                    weight = batch.weight[i]
-                    if k >= 0:  # the sampled classes stand for all negative ones
-                        weight *= np.float32(classes) / np.float32(draws)
-                    gd.learn(table, rule, place, x, count, sub, pv, yv, weight, clock[i])
+            _learn_sampled(
+                table, rule, place, x, count, label[i], sampled[i], begin, end, classes, batch.weight[i], clock[i]
+            )
         if learn and rule.widen:
             limits[0] = table.range[0]
             limits[1] = table.range[1]

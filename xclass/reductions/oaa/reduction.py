@@ -4,7 +4,7 @@ Source    Rifkin and Klautau, "In Defense of One-Vs-All Classification", JMLR 20
 Learners  K scorers; the binary labels of scorer c are 1 for examples of class c and -1 for all others.
 Cost      O(s K) for an example of s features, in long loops over neighbouring classes.
 Names     K classes | block: neighbouring classes processed together | row: the K neighbouring weights of a feature.
-Differs   from the papers (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the papers (docs/papers.md says why, and what it costs):
           * classes learn squared loss at the rate .5, one example after the other
           * probabilities are divided by their sum, unless `--probabilities raw` is given
           From VW's oaa.cc: nothing in what is computed. The label base (0 or 1) that was detected is stored in the
@@ -17,7 +17,6 @@ Idea      A feature has a row of K neighbouring weights, row `hash mod rows`, so
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,7 @@ from ...binary import finite, gd
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import OptionGroup, option
-from ...options.relations import conflict, no_effect
-from ...options.search import Facts, Search, one_of
+from ...options.declare import Facts, OptionGroup, Search, conflict, no_effect, one_of, option
 from ..core import label_arrays, probabilities
 from ..core.base import Reduction, split_range
 from ..core.calibration import Report
@@ -51,7 +48,6 @@ def _tried(facts: Facts) -> Search | None:
     return one_of(facts.classes) if float(facts.examples) * facts.classes <= MOST_WORK else None
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     oaa: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True, search=_tried)
     scores: bool = option("predict the score of every class")
@@ -307,5 +303,4 @@ REDUCTION = Reduction(
     probabilities=True,
     class_estimates=True,
     class_scores=True,
-    abilities=("describe", "merge"),
 )

@@ -327,7 +327,7 @@ def insert(tree: label_tree.Tree, nodes: Nodes, growth: Growth, scratch: Scratch
             sides = _side(rows, first, first + step), _side(rows, first + step, first + 2 * step)
             p = sides[1] / (sides[0] + sides[1]) if sides[0] + sides[1] > 0.0 else 0.5
         if alpha < 0.0:
-            right = rng.draw(random) >= HALF
+            right: bool | np.bool_ = rng.draw(random) >= HALF
         else:
             leaves = np.float64(tree.leaves[left]), np.float64(tree.leaves[left + 1])
             right = binary_nodes.objective(alpha, p, leaves[0], leaves[1]) > 0.0

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...binary import gd, tagged_words
-from ...options.declare import option
-from ...options.relations import conflict, no_effect, refused, warned
-from ...options.search import between, one_of
+from ...options.declare import between, conflict, no_effect, one_of, option, refused, warned
 from ..core import label_lists
 from ..core.spec import LearnerSpec
 
@@ -22,7 +18,6 @@ def _is_file(tree: str | None) -> bool:
     return tree not in (None, *GROWN, SAMPLED)
 
 
-@dataclass(frozen=True)
 class Options(label_lists.Options):
     """Declare the options of probabilistic label trees."""
 

@@ -14,7 +14,7 @@ Idea      The estimate at a node is the probability of a label below it, given t
 Cost      O(s) for each block of up to eight nodes. The path of a label has about log2(K) / 3 of them, and a search
           opens the most probable ones; O(K) memory in addition to the weights.
 Names     s features of one example | K labels | alpha is --plt_alpha.
-Differs   from the papers (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the papers (docs/papers.md says why, and what it costs):
           * a node has up to eight children, which are three levels of a binary tree that grows as that of `cpt`
           * regressors learn by AROW, whose r is learned, and give probabilities by a logistic function of three times
             the score
@@ -258,5 +258,4 @@ REDUCTION = Reduction(
     label_range=label_lists.growing_range,
     check=label_lists.check,
     probabilities=True,
-    abilities=("describe", "merge"),
 )

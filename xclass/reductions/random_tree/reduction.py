@@ -4,7 +4,7 @@ Source    the baseline "Rtree" of Choromanska, Langford, "Logarithmic Time Onlin
 Cost      learn and predict O(s log K) for an example of s features; O(K) memory in addition to the weights.
 Names     K labels | the tree is a heap: node a has the children 2 a + 1 and 2 a + 2, the inner nodes are 0..K-2 and
           the leaves K-1..2 K-2 | a leaf's number counts from 0 at node K-1.
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * routers learn squared loss by AdaGrad from scaled examples
 Idea      Each of the K - 1 inner nodes has a router, which learns whether the label lies left (-1) or right (1). An
           example updates the routers above its label; a prediction follows the routers from the root to a leaf.
@@ -14,7 +14,6 @@ Idea      Each of the K - 1 inner nodes has a router, which learns whether the l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +25,7 @@ from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import OptionGroup, option
-from ...options.relations import refused
+from ...options.declare import OptionGroup, option, refused
 from ..core import label_arrays, tree_routers
 from ..core.base import Reduction, unsuited
 from ..core.contract import BatchTask
@@ -38,7 +36,6 @@ LOSS, RATE = "squared", 0.5
 ORDER_BYTES = 8  # bytes of Order per label
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     random_tree: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, maximum=2**28, stored=True)
 
@@ -257,6 +254,5 @@ REDUCTION = Reduction(
     resolve_defaults=resolve_defaults,
     check_arrays=check_arrays,
     not_merged="merging is not implemented for this baseline",
-    abilities=("describe",),
     dense=unsuited,
 )

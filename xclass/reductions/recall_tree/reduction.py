@@ -7,7 +7,7 @@ Names     F most candidates of a node [max_candidates] | lambda multiplier of th
           n, H weight and label entropy of a node [hist, total] | recall lower bound [recall-hat] |
           path feature: a feature of value 1 that stands for a node on the path [x + {(n.id : 1)}] | K classes |
           a node id.
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * the change of entropy that a router learns includes the example itself
           * the importance of a router's example is not divided by the count of the node
           * routers learn the side where the entropy is smaller
@@ -17,6 +17,7 @@ Differs   from the paper (docs/differences_from_papers.md says why, and what it 
           * while learning, the bounds are those before the label is counted
           * the last term of the bound is 15 / sqrt(18) times as large, and no bound is negative
           * the learning rate is .5
+          * a candidate that is not the label learns only while its score is above a margin
           From VW: examples of weight 0 are not learned (VW's entropy becomes NaN); bern_hyper is stored in the model;
           under the default layout, routers and scorers have separate weight tables, and path features are hashed like
           all others. With `--layout vw --router_weight example --recall_stop bound` predictions are VW's.
@@ -32,12 +33,13 @@ probabilities.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ...binary import finite, gd
+from ...binary import finite, gd, update_rule
 from ...data import interactions
 from ...data.batch import PATH_GROUP, Batch
 from ...data.interactions import Crosser, as_arrays
@@ -45,14 +47,164 @@ from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
+from ...options.declare import (
+    Facts,
+    OptionGroup,
+    Search,
+    between,
+    conflict,
+    flag,
+    no_effect,
+    option,
+    options_of,
+    refused,
+    warned,
+)
 from ..core import label_arrays, probabilities
 from ..core.base import Learner, Reduction, unsuited
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
-from . import label_counts, options, routing, scoring
+from . import label_counts, routing, scoring
 from .routing import Plan, Settings
 from .scoring import SHARDS
+
+MOST_CANDIDATES = 1 << 20
+MOST_BITS = 23  # log2 of the largest table if -b is not given; larger ones do not help on the whole (docs/defaults.md)
+MARGIN = 2.0  # of candidates, if --candidate_margin is not given
+
+
+# -- options
+
+
+def _candidates(facts: Facts) -> Search:
+    """Return the numbers of candidates to try, those of VW's demo."""
+    return between(min(20, facts.classes), min(100, facts.classes), "int", first=(min(100, facts.classes),))
+
+
+def _depths(facts: Facts) -> Search:
+    """Return the depths to try: from 5 levels less than a balanced tree has, to 2 levels more."""
+    levels = math.ceil(math.log2(max(2, facts.classes)))
+    return between(max(1, levels - 5), levels + 2, "int", first=(max(1, levels - 2),))
+
+
+class Options(OptionGroup):
+    recall_tree: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True)
+    max_candidates: int = option(
+        "number of classes scored at a node [F]",
+        metavar="F",
+        minimum=1,
+        maximum=MOST_CANDIDATES,
+        default_text="4 ceil(log2 K), at most K",
+        stored=True,
+        search=_candidates,
+    )
+    max_depth: int = option(
+        "number of levels of routers",
+        metavar="D",
+        minimum=0,
+        maximum=26,
+        default_text="ceil(log2 K)",
+        stored=True,
+        search=_depths,
+    )
+    bern_hyper: float = option(
+        "weight of the penalty in the recall bound, r - sqrt(LAMBDA r (1 - r) / n) - 15 / sqrt(18) LAMBDA / n if the "
+        "candidates are the labels of a share r of n examples (paper: LAMBDA / n); with 0, the bound is r, but "
+        "--vw_exact never stops above a leaf",
+        default=1.0,
+        minimum=0,
+        metavar="LAMBDA",
+        stored=True,
+        search=between(0.01, 10.0, "log", first=(0.1,)),
+    )
+    recall_stop: str = option(
+        "`bound` ends the descent at a node whose recall bound is not lower than that of the child (VW); `gain` goes "
+        "on if the candidates of the child included the labels of at least 2 % more of the recent examples; `paper` "
+        "stops only where the bound is higher, counts a learned example before, and uses the bound of the paper; "
+        "`never` stops at leaves only",
+        choices=tuple(routing.STOPS),
+        default="gain",
+        stored=True,
+    )
+    candidate_margin: float = option(
+        "a candidate that is not the label learns only if its score is above -M; from 50 on, all learn, as in the "
+        "paper and in VW",
+        metavar="M",
+        minimum=0.1,
+        maximum=update_rule.MAX_OPTION,
+        default_text="2; 1e30 with --layout vw",
+        stored=True,
+        search=between(0.5, 10.0, "log", first=(1.0,)),
+    )
+    node_only: bool = option("use the node reached as the only path feature", stored=True, search=flag())
+    no_path_features: bool = option("score without path features", stored=True, search=flag())
+    randomized_routing: bool = option(
+        "while learning, choose a branch at random with the probability that the router's score gives",
+        stored=True,
+        search=flag(),
+    )
+    router_weight: str = option(
+        "importance of an example for a router: `entropy` is the change of label entropy in bits times the weight at "
+        "the node, `mean_entropy` that change alone, `example` the example's own weight (VW); `paper` is Algorithm 3, "
+        "which leaves the example itself out of the change",
+        choices=("entropy", "mean_entropy", "example", "paper"),
+        default="entropy",
+        stored=True,
+    )
+
+    RULES = (
+        warned(
+            "link",
+            "glf1 has an effect only with --randomized_routing; add that, or leave --link out",
+            link="glf1",
+            randomized_routing=None,
+        ),
+        no_effect("bern_hyper", "--recall_stop compares no bounds", recall_stop="never"),
+        refused(
+            options_of(probabilities.Options),
+            "with --recall_tree needs scores that are log odds: give --loss_function logistic",
+            loss_function=lambda loss: loss not in (None, "logistic"),
+        ),
+        conflict(
+            "--node_only and --no_path_features exclude each other: leave one of them out",
+            node_only=True,
+            no_path_features=True,
+        ),
+    )
+
+
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
+    o: Options = spec.options
+    classes = o.recall_tree
+    levels = max(0, classes - 1).bit_length()
+    defaults: dict[str, object] = {}
+    if o.max_candidates is None:
+        defaults["max_candidates"] = max(1, min(classes, 4 * levels))
+    if o.max_depth is None:
+        defaults["max_depth"] = levels
+    if o.candidate_margin is None:
+        defaults["candidate_margin"] = update_rule.MAX_OPTION if spec.binary.layout == "vw" else MARGIN
+    depth = levels if o.max_depth is None else o.max_depth
+    subs = (1 << depth) - 1 + classes
+    return {**defaults, **gd.resolve_defaults(spec.binary, subs, reduction=True, most_bits=MOST_BITS)}
+
+
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+    """Raise ModelError unless the arrays of a model have the sizes that the options imply; called before `build`."""
+    o: Options = spec.options
+    sequential = spec.binary.layout == "vw"
+    router_subs = routing.subs(o.max_depth, blocked=not sequential)
+    if sequential:
+        stored_arrays.check_rows("weights.sums", arrays, router_subs + o.recall_tree)
+    else:
+        stored_arrays.check_rows("routers.sums", arrays, router_subs)
+        for j in range(SHARDS):
+            stored_arrays.check_rows(f"scorers.{j}.sums", arrays, -(-o.recall_tree // SHARDS))
+    stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
+
+
+# -- learner
 
 KEPT_FEATURES = 1024  # features for which buffers are kept
 NO_CROSSES = scoring.Crosses(*as_arrays([]), False, False)
@@ -71,7 +223,7 @@ class RecallTree(Learner):
     report: Report
 
     def __init__(self, spec: LearnerSpec) -> None:
-        o: options.Options = spec.options
+        o: Options = spec.options
         self.classes = o.recall_tree
         self.candidates = o.max_candidates
         self.depth = o.max_depth
@@ -85,6 +237,7 @@ class RecallTree(Learner):
             router_weight=routing.ROUTER_WEIGHTS.index(o.router_weight),
             randomized=o.randomized_routing,
             glf1=spec.binary.link == "glf1",
+            margin=np.float32(o.candidate_margin),
             path=not o.no_path_features,
             node_only=o.node_only,
             classes=self.classes,
@@ -111,12 +264,11 @@ class RecallTree(Learner):
             self.tables = [gd.new_table(self.rule, bits, subs, gd.vw_width(subs))]
             self.stages = [self._learn_sequentially]
         else:
-            table_bits = max(bits - 2, 2)
             few = spec.wanted.weights_only
             shard = -(-self.classes // SHARDS)
-            self.tables = [gd.new_table(self.rule, table_bits, router_subs, gd.odd_width(router_subs), few, few)]
+            self.tables = [gd.new_table(self.rule, max(bits - 1, 2), router_subs, gd.odd_width(router_subs), few, few)]
             for _ in range(SHARDS):
-                self.tables.append(gd.new_table(self.rule, table_bits, shard, gd.odd_width(shard), few, few))
+                self.tables.append(gd.new_table(self.rule, max(bits - 3, 2), shard, gd.odd_width(shard), few, few))
             self.stages = [self._route, self._score]
         width = gd.vw_width(router_subs + self.classes)
         self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
@@ -267,7 +419,7 @@ class RecallTree(Learner):
         k = min(self.listing_options.top_k or 1, self.candidates)
         odds, own = np.empty(len(plan.score)), np.empty(batch.n)
         top, top_p = np.empty((batch.n, k), np.int64), np.empty((batch.n, k))
-        scoring.candidate_probabilities(plan, self.classes, label, odds, own)
+        scoring.candidate_probabilities(plan, self.classes, scoring.power(self.settings), label, odds, own)
         scoring.best_candidates(plan, odds, top, top_p)
         known = (label >= 0) & (label < self.classes)
         task.answer_probability, task.label_probability = top_p[:, 0], np.where(known, own, np.nan)
@@ -322,14 +474,13 @@ REDUCTION = Reduction(
     name="recall_tree",
     title="Recall tree",
     summary="a tree proposes candidates, their regressors decide",
-    options=options.Options,
+    options=Options,
     enabled="gd, scorer-identity, recall_tree",
     build=RecallTree,
-    resolve_defaults=options.resolve_defaults,
-    check_arrays=options.check_arrays,
+    resolve_defaults=resolve_defaults,
+    check_arrays=check_arrays,
     probabilities=True,
     class_scores=True,
     not_merged="routers and the labels counted at their nodes depend on each other, so two trees have no average",
-    abilities=("describe",),
     dense=unsuited,
 )

@@ -76,6 +76,7 @@ class Settings(NamedTuple):
     router_weight: int  # index into ROUTER_WEIGHTS
     randomized: bool  # --randomized_routing
     glf1: bool  # --link glf1
+    margin: np.float32  # --candidate_margin
     path: bool  # whether path features are used
     node_only: bool  # whether the node where an example ends is its only path feature
     classes: int  # K

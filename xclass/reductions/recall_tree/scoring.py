@@ -4,16 +4,17 @@ Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Agains
 Cost      O(s F) for an example of s features.
 Names     F most candidates of a node [max_candidates] | K classes | path features as in `reduction` |
           lane: a class scored or trained together with others on the same example | other names as in `routing`.
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * the scores of the candidates give probabilities
 Idea      The classes are divided into SHARDS parts with weight tables of their own, so that the results do not depend
           on the number of threads. Weights are loaded when they are needed: the loads of different lanes do not depend
           on each other, and prefetching does not make them faster (docs/defaults.md).
 
-The probabilities of the candidates are proportional to e**score, the odds of the logistic link, and add up to the
-recall of the node. The remaining probability is divided equally among the other classes. The recall is estimated by
-progressive validation: it is the share of about the last 1 / (1 - RECALL_DECAY) examples predicted at the node whose
-labels were candidates there (`label_counts.recall`). The share of the node's weight that belongs to candidates would
+The probabilities of the candidates are proportional to e**(score * (1 + 2 / M)), a power of the odds of the logistic
+link, and add up to the recall of the node. The power makes up for the scores that --candidate_margin M keeps near -M.
+The remaining probability is divided equally among the other classes. The recall is estimated by progressive
+validation: it is the share of about the last 1 / (1 - RECALL_DECAY) examples predicted at the node whose labels were
+candidates there (`label_counts.recall`). The share of the node's weight that belongs to candidates would
 be too high, because labels are counted at the node to which routers lead after they have learned from the label. With
 K candidates the recall is 1.
 
@@ -36,12 +37,12 @@ from ...data.batch import CROSSED_GROUP, PATH_GROUP, Batch
 from ...data.interactions import PRIME
 from ...kernels import fast_math, top_k
 from ...kernels.constants import ONE, ZERO
-from ...kernels.jit import allocating, bare, jit
+from ...kernels.jit import bare, jit, on_demand
 from ..core import probabilities
 from . import label_counts, routing
-from .routing import NONE, SAME, Plan
+from .routing import NONE, OTHER, Plan
 
-SHARDS = 3  # tables of scorers; with the routers' table they divide 2**b slots into four equal parts
+SHARDS = 4  # tables of scorers; each has an eighth of the 2**b slots, and the routers' table has half of them
 PATH_HASH = 868771  # the path feature of node a has the index PATH_HASH * a, as in VW
 LARGEST_SCORE = 50.0  # scores are clipped to +-50 before they become probabilities
 
@@ -106,7 +107,7 @@ def path(
     return _cross(crosses, batch, i, begin, place, x, count) if crosses.term_start.shape[0] > 1 else count
 
 
-@allocating
+@on_demand
 def _cross(crosses: Crosses, batch: Batch, i: int, path: int, place: UInt64s, x: Float32s, count: int) -> int:
     """Append what interactions generate from example i and its path features [path, count); return the new number.
 
@@ -211,10 +212,18 @@ def _gather(
 
 
 @bare
-def _clip_lanes(table: gd.Table, scratch: gd.Lanes, out: Float32s, lanes: int) -> None:
-    """Set the prediction `p` of each lane to its score in `out` (float32[lanes]), clipped to the label range."""
+def _learning_lanes(table: gd.Table, margin: np.float32, scratch: gd.Lanes, out: Float32s, lanes: int) -> int:
+    """Keep the lanes that learn: that of the label, and those of scores above -`margin`. Return their number.
+
+    The prediction `p` of a lane is its score in `out` (float32[lanes]), clipped to the label range.
+    """
+    kept = 0
     for j in range(lanes):
-        scratch.p[j] = gd.clip(out[j], table.range)
+        p = gd.clip(out[j], table.range)
+        if scratch.y[j] > ZERO or p > -margin:
+            scratch.sub[kept], scratch.y[kept], scratch.p[kept] = scratch.sub[j], scratch.y[j], p
+            kept += 1
+    return kept
 
 
 @bare
@@ -242,18 +251,14 @@ def score_shard(
         if rule.widen:
             gd.widen(table.range, -ONE)
             gd.widen(table.range, ONE)
-        if mode == SAME:
-            extra = plan.first[i + 1] - plan.scored[i]
-            if extra > 0:  # the label has become a candidate and may have replaced another one
-                lanes = _gather(
-                    plan, plan.first[i], plan.first[i + 1], plan.dropped[i], shard, label, lane_scratch, position
-                )
-                gd.score_lanes(table, place, x, full, lane_scratch.sub, lanes, out)
-        else:
+        begin, end = plan.first[i], plan.first[i + 1]
+        if mode == OTHER:
+            begin = plan.scored[i]
             full = path(tree, settings, crosses, plan.last[i], table.width, batch, i, place, x, count)
-            lanes = _gather(plan, plan.scored[i], plan.first[i + 1], -1, shard, label, lane_scratch, position)
+        if end > plan.scored[i]:  # other classes learn, or the label has become a candidate and may replace another one
+            lanes = _gather(plan, begin, end, plan.dropped[i], shard, label, lane_scratch, position)
             gd.score_lanes(table, place, x, full, lane_scratch.sub, lanes, out)
-        _clip_lanes(table, lane_scratch, out, lanes)
+        lanes = _learning_lanes(table, settings.margin, lane_scratch, out, lanes)
         gd.learn_lanes(table, rule, place, x, full, lanes, lane_scratch, batch.weight[i], clock[i])
 
 
@@ -269,17 +274,19 @@ def choose(plan: Plan, prediction: Float64s) -> None:
 
 
 @jit
-def candidate_probabilities(plan: Plan, classes: int, label: Int64s, odds: Float64s, own: Float64s) -> None:
+def candidate_probabilities(
+    plan: Plan, classes: int, power: float, label: Int64s, odds: Float64s, own: Float64s
+) -> None:  # fmt: skip
     """Compute the probabilities of the candidates (`odds`) and of the labels (`own`, float64[n]).
 
-    A label that is no candidate gets an equal share of the probability that the candidates leave; a label that is no
-    class gets 0.
+    Those of the candidates are proportional to e**(score * power). A label that is no candidate gets an equal share of
+    the probability that the candidates leave; a label that is no class gets 0.
     """
     for i in range(label.shape[0]):
         begin, end = plan.first[i], plan.scored[i]
         total = 0.0
         for j in range(begin, end):
-            s = np.float64(plan.score[j])
+            s = power * np.float64(plan.score[j])
             odds[j] = 1.0 if math.isnan(s) else fast_math.exp(min(max(s, -LARGEST_SCORE), LARGEST_SCORE))
             total += odds[j]
         own[i] = (1.0 - plan.recall[i]) / (classes - (end - begin)) if end - begin < classes else 0.0
@@ -433,8 +440,8 @@ def learn_sequentially(
                 gd.score_lanes(table, place, x, full, lane_scratch.sub, size, out)
             for j in range(size):
                 lane_scratch.y[j] = ONE if lane_scratch.sub[j] == np.uint64(routers + label) else -ONE
-            _clip_lanes(table, lane_scratch, out, size)
-            gd.learn_lanes(table, rule, place, x, full, size, lane_scratch, weight, clock[i])
+            lanes = _learning_lanes(table, settings.margin, lane_scratch, out, size)
+            gd.learn_lanes(table, rule, place, x, full, lanes, lane_scratch, weight, clock[i])
             continue
         for j in range(-1, size):  # the label first
             c = label if j < 0 else np.int64(counts.top_label[z, j])
@@ -445,12 +452,18 @@ def learn_sequentially(
                 gd.widen(table.range, y)
             sub = np.uint64(routers + c)
             p = gd.clip(gd.score(table, place, x, full, sub, ZERO), table.range)
-            gd.learn(table, rule, place, x, full, sub, p, y, weight, clock[i])
+            if y > ZERO or p > -settings.margin:
+                gd.learn(table, rule, place, x, full, sub, p, y, weight, clock[i])
     examples: int = batch.label.shape[0]
     return examples
 
 
 # -- Python
+
+
+def power(settings: routing.Settings) -> float:
+    """Return the power of the odds of candidates to which their probabilities are proportional."""
+    return 1.0 + 2.0 / float(settings.margin)
 
 
 def scored_items(plan: Plan) -> tuple[Int64s, Int64s]:

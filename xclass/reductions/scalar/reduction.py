@@ -11,7 +11,6 @@ Idea      Each example is predicted, its loss is computed, and then the weights 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,14 +23,12 @@ from ...kernels.constants import LARGEST, ONE, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import OptionGroup, option
-from ...options.relations import conflict
+from ...options.declare import OptionGroup, conflict, option
 from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options that apply only if no reduction is used."""
 
@@ -169,5 +166,4 @@ REDUCTION = Reduction(
     enabled="gd, scorer-identity, count_label",
     build=Scalar,
     label_range=label_range,
-    abilities=("describe", "merge"),
 )

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s, UInt64s
+from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from ...kernels import fast_math, hash_table, top_k
 from ...kernels.jit import jit
 from ...model import stored_arrays
@@ -104,12 +104,12 @@ def new_scratch(prepared: PreparedTree, most: int) -> Scratch:
 
 
 @jit
-def _cell(key, wanted, secret):
+def _cell(key: UInt64s, wanted: np.uint64, secret: np.uint64) -> np.int64:
     return hash_table.probe(key, wanted, EMPTY_KEY, secret)
 
 
 @jit
-def fill(key, at, node, feature, secret):
+def fill(key: UInt64s, at: Int64s, node: Int32s, feature: UInt32s, secret: np.uint64) -> None:
     """Enter keys into the hash map; key i gets the value i.
 
     `key` and `at`, uint64[cells] and int64[cells], are written; `node` and `feature` are int32[q] and uint32[q].
@@ -122,7 +122,10 @@ def fill(key, at, node, feature, secret):
 
 
 @jit
-def _rank_classes(prepared, first, last, total, count, scratch, r, output):
+def _rank_classes(
+    prepared: PreparedTree, first: Int, last: Int, total: float, count: int, scratch: Scratch, r: Int,
+    output: WalkResult,
+) -> None:  # fmt: skip
     """Rank the classes of a leaf for row r: the `count` touched ones and those of the largest intercepts."""
     most = output.top.shape[1]
     size = count
@@ -157,7 +160,7 @@ def _rank_classes(prepared, first, last, total, count, scratch, r, output):
 
 
 @jit
-def _goes_right(prepared, at, start, feature, value, r):
+def _goes_right(prepared: PreparedTree, at: Int, start: Int64s, feature: UInt32s, value: Float32s, r: Int) -> np.bool_:
     s = np.float64(prepared.tree.bias[at])
     high = np.uint64(at) << NODE_SHIFT
     for i in range(start[r], start[r + 1]):
@@ -168,7 +171,10 @@ def _goes_right(prepared, at, start, feature, value, r):
 
 
 @jit
-def sides(prepared, start, feature, value, node, begin, end, right):
+def sides(
+    prepared: PreparedTree, start: Int64s, feature: UInt32s, value: Float32s, node: Int32s, begin: int, end: int,
+    right: Bools,
+) -> None:  # fmt: skip
     """Find the side to which the routers of their nodes send the rows begin..end-1, as in `row_store.Rows`.
 
     `node` is int32[n], node at which each row is; `right` is bool[n], written, False where the node is a leaf.
@@ -179,7 +185,10 @@ def sides(prepared, start, feature, value, node, begin, end, right):
 
 
 @jit
-def walk(prepared, start, feature, value, label, node, begin, end, scratch, output):
+def walk(
+    prepared: PreparedTree, start: Int64s, feature: UInt32s, value: Float32s, label: Int64s, node: Int32s, begin: int,
+    end: int, scratch: Scratch, output: WalkResult,
+) -> None:  # fmt: skip
     """Route the rows begin..end-1, as in `row_store.Rows`, to a leaf and evaluate its softmax.
 
     `label` is int64[n], and `node` int32[n], node at which each row begins.
@@ -326,7 +335,7 @@ LENGTHS = {  # arrays that must have the length of another one
 }
 
 
-def _check_nodes(left: np.ndarray, right: np.ndarray, leaves: int, deepest: int) -> None:
+def _check_nodes(left: Int32s, right: Int32s, leaves: int, deepest: int) -> None:
     """Refuse nodes unless each but the root is the child of one with a lower number and leaves are numbered."""
     nodes = len(left)
     inner = np.flatnonzero(left >= 0)
@@ -345,7 +354,7 @@ def _check_nodes(left: np.ndarray, right: np.ndarray, leaves: int, deepest: int)
         level = np.concatenate([left[level], right[level]])
 
 
-def _check_keys(kind: str, node: np.ndarray, feature: np.ndarray, right_kind: np.ndarray, order: np.ndarray) -> None:
+def _check_keys(kind: str, node: Int32s, feature: UInt32s, right_kind: Bools, order: Int64s) -> None:
     """Refuse keys of the wrong kind of node, or in the wrong order.
 
     `right_kind` is bool[m], whether a node is of the right kind. Keys must ascend by the `order` (int64[m]) of their

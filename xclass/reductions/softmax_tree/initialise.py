@@ -7,13 +7,13 @@ Idea      `prototypes`  as in the paper: the prototype of a class is the mean of
           pairs are the clusters of the next level up.
           `whole`  as in the paper's figure 3: k-means clusters the rows instead of the prototypes.
           `clusters`  the classes are halved repeatedly by 2-means (`two_means`).
-          `random`  the weights of routers are drawn from the normal distribution and scaled to length 1. These routers
-          only decide in which leaf a row begins, whatever its class (`reduction`); training starts with others.
+          `random`  the weights of a router and its intercept are drawn from the normal distribution and scaled to
+          length 1, as in the paper. These routers only decide in which leaf a row begins, whatever its class
+          (`reduction`); training starts with others.
 Cost      k-means: O(nonzeros of the prototypes or rows * leaves) per round, up to ROUNDS rounds in each of RUNS runs.
 Names     k classes | F features | L clusters, one per leaf | n rows
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * the first leaves are balanced clusters of classes
-          * random routers have no intercept
 """
 
 from __future__ import annotations

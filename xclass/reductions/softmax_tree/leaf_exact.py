@@ -18,7 +18,7 @@ Cost      A sweep passes about three times over the columns of all features with
           passes over the touched rows once more.
 Names     k classes | n number of rows, or a row | F features | c a class; c_n the importance of row n | x_nf value of
           feature f in row n | T number of touched rows, which are numbered t
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * with `--leaf_solver exact` leaves are fitted by coordinate descent
 """
 
@@ -30,10 +30,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, Int32s, Int64s
+from ...array_types import Bools, Float64s, Int, Int32s, Int64s
 from ...kernels import fast_math
 from ...kernels.jit import jit
 from . import newton_step
+from .newton_step import Problem, Touched
 
 SWEEPS = 60
 SCREENED = 3  # sweeps from one screening to the next
@@ -83,9 +84,9 @@ class Scratch(NamedTuple):
     active: Int32s  # int32[F], active features
     active_mark: Int32s  # int32[F], number of the last visit in which the feature was active
     w: Float64s  # float64[F] each
-    target: np.ndarray
-    curve: np.ndarray
-    slope: np.ndarray
+    target: Float64s
+    curve: Float64s
+    slope: Float64s
     visit: Int32s  # int32[1], number of visits to a class
 
 
@@ -93,7 +94,10 @@ class Scratch(NamedTuple):
 
 
 @jit
-def _touch(problem, begin_w, end_w, feature, value, touched, scratch, mark):
+def _touch(
+    problem: Problem, begin_w: Int, end_w: Int, feature: Int32s, value: Float64s, touched: Touched, scratch: Scratch,
+    mark: Int,
+) -> int:  # fmt: skip
     """Collect the rows that a class's features touch, and their scores; return their number."""
     size = 0
     for j in range(begin_w, end_w):
@@ -112,7 +116,7 @@ def _touch(problem, begin_w, end_w, feature, value, touched, scratch, mark):
 
 
 @jit
-def background(problem, mass, back):
+def background(problem: Problem, mass: Float64s, back: Float64s) -> None:
     """Compute B of every feature into `back` (float64[F]) from S in `mass` (float64[n])."""
     back[:] = 0.0
     for r in range(problem.weight.shape[0]):
@@ -122,7 +126,9 @@ def background(problem, mass, back):
 
 
 @jit
-def _add_slopes(problem, r, u, base, back, scratch, mark, count):
+def _add_slopes(
+    problem: Problem, r: Int, u: float, base: float, back: Float64s, scratch: Scratch, mark: Int, count: int
+) -> int:
     """Add a row's part to the slopes of its features; return the number of slopes computed so far."""
     for i in range(problem.row_start[r], problem.row_start[r + 1]):
         f = problem.row_feature[i]
@@ -136,7 +142,10 @@ def _add_slopes(problem, r, u, base, back, scratch, mark, count):
 
 
 @jit
-def _screen(problem, low, high, base, mass, screening, touched, size, scratch, mark, alpha, count):
+def _screen(
+    problem: Problem, low: Int, high: Int, base: float, mass: Float64s, screening: Screening, touched: Touched,
+    size: int, scratch: Scratch, mark: Int, alpha: float, count: int,
+) -> int:  # fmt: skip
     """Append features that become active to the `count` active ones; return the number of active features.
 
     A feature becomes active if its slope exceeds both alpha and a share of the steepest slope.
@@ -171,7 +180,10 @@ def _screen(problem, low, high, base, mass, screening, touched, size, scratch, m
 
 
 @jit
-def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercept, begin):
+def sweep(
+    problem: Problem, state: State, old: Weights, new: Weights, screening: Screening, touched: Touched,
+    scratch: Scratch, alpha: float, intercept: bool, begin: int,
+) -> int:  # fmt: skip
     """Update the weights of the classes from `begin` on; return the first class for which `new` lacks capacity, or k.
 
     `new` receives the weights after the sweep. With `intercept`, intercepts may change.
@@ -254,7 +266,10 @@ def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercep
 
 
 @jit
-def update_intercepts(problem, state, weights, touched, scratch, alpha, intercept, fresh):
+def update_intercepts(
+    problem: Problem, state: State, weights: Weights, touched: Touched, scratch: Scratch, alpha: float, intercept: bool,
+    fresh: Float64s,
+) -> float:  # fmt: skip
     """Return the objective, then update the intercepts if they may change, and recompute S.
 
     `fresh` is float64[n, 2], scratch: for each row the exponentials of the classes that touch it, with and without
@@ -316,16 +331,16 @@ def empty_weights(classes: int, capacity: int = 0) -> Weights:
     return Weights(np.zeros(classes + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity))
 
 
-def first_bias(problem, class_start) -> np.ndarray:
+def first_bias(problem: Problem, class_start: Int64s) -> Float64s:
     """Return the intercepts (float64[k]) that give each class its share of the weight of the rows."""
     shares = np.add.reduceat(problem.weight, class_start[:-1]) / problem.weight.sum()
     return np.log(shares)
 
 
 def solve(
-    problem, class_start, alpha: float, weights: Weights, bias, intercept=True, sweeps=SWEEPS, tol=TOLERANCE,
-    stopped: Callable[[], bool] = lambda: False,
-):  # fmt: skip
+    problem: Problem, class_start: Int64s, alpha: float, weights: Weights, bias: Float64s, intercept: bool = True,
+    sweeps: int = SWEEPS, tol: float = TOLERANCE, stopped: Callable[[], bool] = lambda: False,
+) -> tuple[Weights, float]:  # fmt: skip
     """Fit a softmax; return its weights, whose arrays may have spare capacity, and the objective.
 
     Parameters
@@ -340,10 +355,11 @@ def solve(
     n, features, k = len(problem.weight), len(problem.col_start) - 1, len(bias)
     alpha = float(alpha)
     touched = newton_step.new_touched(n)
+    w, target, curve, slope = (np.empty(features) for _ in range(4))
     scratch = Scratch(
         np.empty(n, np.int32), np.empty(n), np.zeros(n, np.int32), np.empty(features, np.int32),
         np.zeros(features, np.int32), np.empty(features, np.int32), np.zeros(features, np.int32),
-        *(np.empty(features) for _ in range(4)), np.zeros(1, np.int32),
+        w, target, curve, slope, np.zeros(1, np.int32),
     )  # fmt: skip
     warm = int(weights.start[-1]) > 0
     fresh, back = np.empty((n, 2)), np.empty(features)

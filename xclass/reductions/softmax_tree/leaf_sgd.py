@@ -18,24 +18,26 @@ Cost      Per pass, n * (features of a row + 1) * K additions in single precisio
           are a small part. 4 bytes per weight, at most MOST_DENSE bytes for frequent features.
 Names     K classes, rounded up to a multiple of LANES; those beyond k have no weights and probability 0 | n rows |
           F features
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * with `--leaf_solver steps` leaves are fitted by stochastic gradient steps
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...array_types import Float32s, Int32s, Int64s
+from ...array_types import Float32s, Float64s, Int32s, Int64s
 from ...kernels import fast_math
 from ...kernels.constants import LARGEST, ONE, ZERO
 from ...kernels.jit import jit
 from ...system import processors
+from ..clusters.two_means import Share
 from . import leaf_exact
+from .newton_step import Problem
 
 PASSES = 8
 RATE = 5.0  # initial rate for rows of length 1 and importance 1, and classes of at least FEW_ROWS rows
@@ -77,7 +79,7 @@ class Visits(NamedTuple):
 class SampledSlopes(NamedTuple):
     """Hold, for each row of a block, the classes whose weights it changes, and its slopes in their scores."""
 
-    count: Int64s  # int64[block], number of classes of each row
+    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[block], number of classes of each row
     owner: Int32s  # int32[block, MOST_LISTED], the classes
     slope: Float32s  # float32[block, MOST_LISTED], probability, minus 1 for the row's class
 
@@ -91,7 +93,7 @@ class Scratch(NamedTuple):
 
 
 @jit
-def _exponentials(z, lane):
+def _exponentials(z: Float32s, lane: Float32s) -> np.float32:
     """Replace scores `z` (float32[K]) by their exponentials up to a common factor; return their sum."""
     for j in range(LANES):
         lane[j] = PADDING_SCORE
@@ -114,7 +116,10 @@ def _exponentials(z, lane):
 
 
 @jit
-def sample_slopes(problem, table, order, draw, first, low, high, y, scratch, output):
+def sample_slopes(
+    problem: Problem, table: Table, order: Int64s, draw: Float32s, first: int, low: int, high: int, y: Int32s,
+    scratch: Scratch, output: SampledSlopes,
+) -> None:  # fmt: skip
     """Compute the slopes of the rows order[low:high], sampling improbable classes.
 
     `order` is int64[n], and `draw` float32[n], a random number from 0 to 1 for each visit. The slopes of order[first],
@@ -175,7 +180,10 @@ def sample_slopes(problem, table, order, draw, first, low, high, y, scratch, out
 
 
 @jit
-def learn(problem, table, order, low, high, block_slopes, slope, rate, bias_rate):
+def learn(
+    problem: Problem, table: Table, order: Int64s, low: int, high: int, block_slopes: SampledSlopes, slope: Float32s,
+    rate: np.float32, bias_rate: np.float32,
+) -> None:  # fmt: skip
     """Update the weights by the slopes of the rows order[low:high]; `slope` is float32[K], 0 before and after."""
     base = table.base[0]
     for at in range(low, high):
@@ -206,7 +214,10 @@ def learn(problem, table, order, low, high, block_slopes, slope, rate, bias_rate
 
 
 @jit
-def learn_sequentially(problem, table, visits, low, high, block, scratch, block_slopes, slope, rate, bias_rate):
+def learn_sequentially(
+    problem: Problem, table: Table, visits: Visits, low: int, high: int, block: int, scratch: Scratch,
+    block_slopes: SampledSlopes, slope: Float32s, rate: np.float32, bias_rate: np.float32,
+) -> None:  # fmt: skip
     """Learn all blocks of visits[low:high] in one thread; the parameters are those of `sample_slopes` and `learn`."""
     order, draw, y = visits
     for first in range(low, high, block):
@@ -216,14 +227,14 @@ def learn_sequentially(problem, table, visits, low, high, block, scratch, block_
 
 
 @jit
-def shrink(w, limit):
+def shrink(w: Float32s, limit: np.float32) -> None:
     """Move all weights `w` (float32[...]) towards 0 by `limit`, but not beyond 0."""
     for i in range(w.shape[0]):
         w[i] = max(w[i] - limit, ZERO) + min(w[i] + limit, ZERO)
 
 
 @jit
-def load_weights(table, start, feature, value):
+def load_weights(table: Table, start: Int64s, feature: Int32s, value: Float64s) -> None:
     """Copy the weights of classes, as in `leaf_exact.Weights`, into a table; those without a place are dropped."""
     base = table.base[0]
     for c in range(start.shape[0] - 1):
@@ -239,7 +250,7 @@ def load_weights(table, start, feature, value):
 
 
 @jit
-def place_rare(problem, y, base, place, class_count, owner):
+def place_rare(problem: Problem, y: Int32s, base: int, place: Int64s, class_count: Int32s, owner: Int32s) -> int:
     """Set `place`, `class_count` and `owner` of the features whose `class_count` is 0; return their number of weights.
 
     Their weights begin at `base`. `y` is int32[n], class of each row, ascending.
@@ -258,7 +269,7 @@ def place_rare(problem, y, base, place, class_count, owner):
 
 
 @jit
-def store_weights(table, end, feature, value):
+def store_weights(table: Table, end: Int64s, feature: Int32s, value: Float64s) -> None:
     """Add to end[c] the number of class c's weights that are not 0, and store them from end[c] on if there is space."""
     base = table.base[0]
     for f in range(table.place.shape[0]):
@@ -276,7 +287,7 @@ def store_weights(table, end, feature, value):
 # -- Python
 
 
-def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_DENSE) -> Table:
+def new_table(problem: Problem, y: Int32s, bias: Float64s, most_dense: int = MOST_DENSE) -> Table:
     """Return a table with weights 0.
 
     `y` is int32[n], class of each row, ascending, and `bias` float64[k], initial intercepts. The weights of frequent
@@ -312,7 +323,7 @@ def weights(table: Table, k: int) -> leaf_exact.Weights:
     return found
 
 
-def run_serially(job, items) -> None:
+def run_serially(job: Callable[..., None], items: Sequence[tuple[Any, ...]]) -> None:
     for item in items:
         job(*item)
 
@@ -323,8 +334,9 @@ def rate_for(n: int, k: int) -> float:
 
 
 def fit(
-    problem, class_start, alpha: float, initial: leaf_exact.Weights, bias, intercept=True, passes=PASSES, seed=0,
-    share: Callable = run_serially, stopped: Callable[[], bool] = lambda: False, l2: float = 0.0,
+    problem: Problem, class_start: Int64s, alpha: float, initial: leaf_exact.Weights, bias: Float64s,
+    intercept: bool = True, passes: int = PASSES, seed: int = 0, share: Share = run_serially,
+    stopped: Callable[[], bool] = lambda: False, l2: float = 0.0,
 ) -> leaf_exact.Weights:  # fmt: skip
     """Fit a softmax with the L1 penalty alpha and the penalty l2 / 2 |W|^2, from initial weights; return its weights.
 
@@ -372,13 +384,8 @@ def fit(
                 for first in range(low, high, block):
                     last = min(first + block, high)
                     edges = [first + (last - first) * t // workers for t in range(workers + 1)]
-
-                    def job(t, order=order, draw=draw, first=first, edges=edges):
-                        sample_slopes(
-                            problem, table, order, draw, first, edges[t], edges[t + 1], y, scratch[t], gradients
-                        )
-
-                    share(job, [(t,) for t in range(workers)])
+                    parts = [(first, *edges[t : t + 2], y, scratch[t], gradients) for t in range(workers)]
+                    share(sample_slopes, [(problem, table, order, draw, *part) for part in parts])
                     learn(problem, table, order, first, last, gradients, slope, np.float32(current_rate), bias_rate)
             shrink(table.w, np.float32(min(current_rate * alpha * (high - low) / n, LARGEST)))
             if l2:

@@ -46,11 +46,11 @@ class Touched(NamedTuple):
 
     place: Int32s  # int32[n], t of a row; arbitrary for rows that are not touched
     p: Float64s  # float64[n] each, by t
-    y: np.ndarray
-    c: np.ndarray
-    slope: np.ndarray  # c (p - y)
-    curve: np.ndarray  # c p (1 - p)
-    d: np.ndarray  # the change of z
+    y: Float64s
+    c: Float64s
+    slope: Float64s  # c (p - y)
+    curve: Float64s  # c p (1 - p)
+    d: Float64s  # the change of z
 
 
 def new_touched(rows: int) -> Touched:
@@ -61,7 +61,7 @@ def new_touched(rows: int) -> Touched:
 
 
 @jit
-def _soft(value, limit):
+def _soft(value: float, limit: float) -> float:
     """Return the value moved towards 0 by `limit`, but not beyond 0 (soft threshold)."""
     if value > limit:
         return value - limit
@@ -71,7 +71,7 @@ def _soft(value, limit):
 
 
 @jit
-def _change(touched, size, s):
+def _change(touched: Touched, size: int, s: float) -> float:
     """Return the change of the loss if the scores change by s times d."""
     total = 0.0
     for t in range(size):
@@ -82,7 +82,10 @@ def _change(touched, size, s):
 
 
 @jit
-def step(problem, feature, count, w, target, curve, touched, size, alpha, passes, intercept):
+def step(
+    problem: Problem, feature: Int32s, count: int, w: Float64s, target: Float64s, curve: Float64s, touched: Touched,
+    size: int, alpha: float, passes: int, intercept: bool,
+) -> tuple[float, float]:  # fmt: skip
     """Update the weights of the active features by one proximal Newton step; return the share of d that was taken and
     the change of b: z changes by share * d, and the share is 0 if the step was refused.
 
@@ -171,7 +174,9 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
 
 
 @jit
-def columns(row_start, row_feature, row_value, features):
+def columns(
+    row_start: Int64s, row_feature: Int32s, row_value: Float32s, features: int
+) -> tuple[Int64s, Int32s, Float32s]:
     """Return the columns of rows: `col_start`, `col_row` and `col_value` of a `Problem`."""
     start = np.zeros(features + 2, np.int64)  # start[f + 1] is the place of the next entry of column f
     row, value = np.empty(row_feature.shape[0], np.int32), np.empty(row_feature.shape[0], np.float32)
@@ -191,7 +196,9 @@ def columns(row_start, row_feature, row_value, features):
 # -- Python
 
 
-def new_problem(row_start, row_feature, row_value, features: int, weight) -> Problem:
+def new_problem(
+    row_start: Int64s, row_feature: Int32s, row_value: Float32s, features: int, weight: Float64s
+) -> Problem:
     """Return a problem with the columns of its rows, int64[n + 1], int32[z] and float32[z]; `weight` is float64[n]."""
     by_column = columns(row_start, row_feature, row_value, features)
     return Problem(row_start, row_feature, row_value, *by_column, weight)

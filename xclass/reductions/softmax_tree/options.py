@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from ...binary import feature_scaling, gd
 from ...data.batch import HIGHEST_LABEL
-from ...options.declare import OptionGroup, option
-from ...options.relations import conflict, no_effect, refused
-from ...options.search import Facts, Search, between, one_of
+from ...options.declare import Facts, OptionGroup, Search, between, conflict, no_effect, one_of, option, refused
 from ..core.spec import LearnerSpec
 from . import leaf_sgd
 
@@ -24,7 +21,6 @@ def _tried(facts: Facts) -> Search | None:
     return one_of(facts.classes, weight=2.0) if float(facts.examples) * facts.classes <= MOST_WORK else None
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     softmax_tree: int = option(
         "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=HIGHEST_LABEL, stored=True, search=_tried
@@ -119,7 +115,8 @@ class Options(OptionGroup):
         ),
         refused(
             "l2",
-            "is the penalty of a single softmax, as leaves must be sparse; add --depth 0, or give --l1 instead",
+            "is the penalty of a single softmax, as leaves must be sparse; add --depth 0, or give --l1 in place of "
+            "{flag}",
             depth=lambda depth: depth != 0,
         ),
         refused("l2", "needs --leaf_solver steps: leave --leaf_solver exact out", leaf_solver="exact"),

@@ -14,7 +14,7 @@ Cost      O(s depth + weights that an example's s features have in one leaf) per
           data some (depth + 2) times per iteration, and spends most of its time on the leaves (`leaf_sgd`,
           `leaf_exact`).
 Names     K classes | k classes of a leaf | s features of an example | alpha is --l1 | eps is --smooth
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * every 50th example is held out to choose eps, unless `--smooth` sets it
           * numeric columns are divided by their mean size
           * the tree has depth 0, a single softmax, unless there are many examples and classes
@@ -173,7 +173,7 @@ class SoftmaxTree(Learner):
         if results is None:
             task.prediction = np.zeros(n)
             if self.makes_lists:
-                self._list(task, np.zeros((n, 1), np.int64), np.zeros((n, 1)), np.zeros(n, np.int64))
+                task.list_classes(np.zeros((n, 1), np.int64), np.zeros((n, 1)))
             return
         most = results.top.shape[1]
         task.prediction = results.predicted.astype(np.float64)
@@ -191,12 +191,7 @@ class SoftmaxTree(Learner):
             else:
                 k = self.listing_options.top_k or 1
                 top, top_p, size = top[:, :k], top_p[:, :k], np.minimum(size, k)
-            self._list(task, top, top_p, size)
-
-    def _list(self, task: BatchTask, top: Int64s, top_p: Float64s, size: Int64s) -> None:
-        rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
-        task.class_lists = probabilities.class_lists(top, top_p, size, rest)
-        task.scores, task.score_labels, task.score_start = task.class_lists[:3]
+            task.list_classes(top, top_p, size)
 
     def _count(
         self,
@@ -281,7 +276,7 @@ class SoftmaxTree(Learner):
             + (f"l2 {self.l2:.3g}, " if self.l2 else "")
             + (f"{passes} passes of gradient steps per leaf" if solver == "steps" else "leaves by coordinate descent")
         )
-        self.info("iteration     objective  train error  in leaf     weights  unchanged  seconds")
+        self.info("iteration     objective  train error  in leaf     weights  seconds")
         self.start_steps(settings.iterations * len(tree.left), "nodes")
         trainer = tao.Trainer(rows, len(hashes), tree, settings, self.share, lambda: self.stop_requested, self.step)
         trainer.run(initial_leaf, self._report_iteration)
@@ -305,9 +300,10 @@ class SoftmaxTree(Learner):
         rng = np.random.default_rng(self.seed)
         for i, contents in enumerate(tree.contents):
             if isinstance(contents, softmax_nodes.Router):
-                w = rng.standard_normal(features)
+                w = rng.standard_normal(features + self.intercept)  # the intercept is the last
                 w = (w / np.sqrt((w**2).sum() or 1.0)).astype(np.float32).astype(np.float64)
-                tree.contents[i] = softmax_nodes.Router(np.arange(features, dtype=np.uint32), w, 0.0)
+                bias = float(w[features:].sum())
+                tree.contents[i] = softmax_nodes.Router(np.arange(features, dtype=np.uint32), w[:features], bias)
         output: inference.WalkResult = softmax_nodes.walk(tree, rows, self.share)
         for i, contents in enumerate(tree.contents):
             if isinstance(contents, softmax_nodes.Router):
@@ -317,7 +313,7 @@ class SoftmaxTree(Learner):
     def _report_iteration(self, report: tao.Report) -> None:
         self.info(
             f"{report.number:9d} {report.objective:13.2f} {report.error:12.6f} {report.covered:8.4f} "
-            f"{report.nonzeros:11d} {report.unchanged:10d} {report.seconds:8.1f}"
+            f"{report.nonzeros:11d} {report.seconds:8.1f}"
         )
 
     def _finish(
@@ -411,5 +407,4 @@ REDUCTION = Reduction(
     learner_options=softmax_options.SUPPORTED_OPTIONS,
     not_merged="its nodes are optimised in turn on all of the data, so two trees have no average",
     learns_at_end=True,
-    abilities=("describe",),
 )

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Float64s, Int32s
+from ...array_types import Bools, Float64s, Int32s
 from ...kernels import fast_math
 from ...kernels.jit import jit
 from . import newton_step
+from .newton_step import Problem, Touched
 
 ROUNDS = 60
 PASSES = 12  # rounds of coordinate descent per Newton step, at most
@@ -31,16 +32,16 @@ class Scratch(NamedTuple):
     touched: newton_step.Touched
     feature: Int32s  # int32[F], the active features
     slope: Float64s  # float64[F] each
-    active_w: np.ndarray
-    target: np.ndarray
-    curve: np.ndarray
+    active_w: Float64s
+    target: Float64s
+    curve: Float64s
 
 
 # -- kernels
 
 
 @jit
-def _slopes(problem, touched, slope):
+def _slopes(problem: Problem, touched: Touched, slope: Float64s) -> None:
     """Compute the slope of the loss in every weight into `slope` (float64[F])."""
     slope[:] = 0.0
     for r in range(problem.weight.shape[0]):
@@ -50,7 +51,7 @@ def _slopes(problem, touched, slope):
 
 
 @jit
-def _violation(slope, w, alpha, feature):
+def _violation(slope: Float64s, w: Float64s, alpha: float, feature: Int32s) -> tuple[float, int]:
     """Collect the active features; return the violation of the optimality conditions and their number."""
     total = 0.0
     count = 0
@@ -67,7 +68,7 @@ def _violation(slope, w, alpha, feature):
 
 
 @jit
-def scores(problem, w, b, z):
+def scores(problem: Problem, w: Float64s, b: float, z: Float64s) -> None:
     """Compute z = w.x + b of every row into `z` (float64[n]); `w` is float64[F]."""
     for r in range(problem.weight.shape[0]):
         s = b
@@ -77,7 +78,10 @@ def scores(problem, w, b, z):
 
 
 @jit
-def fit(problem, right, alpha, intercept, w, b, scratch, rounds, tolerance):
+def fit(
+    problem: Problem, right: Bools, alpha: float, intercept: bool, w: Float64s, b: float, scratch: Scratch, rounds: int,
+    tolerance: float,
+) -> float:  # fmt: skip
     """Minimise the objective and return b; `right` is bool[n], and `w` float64[F], initial weights, written.
 
     `tolerance` is the share of the violation with all weights 0 that ends the fit. With `intercept`, b may change.
@@ -125,7 +129,10 @@ def fit(problem, right, alpha, intercept, w, b, scratch, rounds, tolerance):
 # -- Python
 
 
-def solve(problem, right, alpha: float, w, b: float, intercept: bool = True, rounds=ROUNDS, tolerance=TOLERANCE):
+def solve(
+    problem: Problem, right: Bools, alpha: float, w: Float64s, b: float, intercept: bool = True, rounds: int = ROUNDS,
+    tolerance: float = TOLERANCE,
+) -> float:  # fmt: skip
     """Fit a router and return its intercept; the parameters are those of `fit`."""
     n, features = len(problem.weight), len(w)
     scratch = Scratch(

@@ -96,6 +96,11 @@ class Store:
 
     def _space_error(self, error: OSError) -> DataError:
         folder, part_read = leftovers.temporary_folder(), self.part_read()
+        failure = (
+            f"{folder}: cannot keep the examples that are learned at the end of the data: {error.strerror or error}"
+        )
+        if error.errno not in leftovers.TOO_LARGE:
+            return DataError(f"{failure}; set TMPDIR to another folder")
         needed = ""
         if self._size:
             needed = f"{self.rows} examples take {leftovers.megabytes(self._size)} MB, "
@@ -103,10 +108,8 @@ class Store:
             needed += (
                 f"all of the data at least {leftovers.megabytes(self._size / part_read)} MB, " if part_read else ""
             )
-        return DataError(
-            f"{folder}: cannot keep the examples that are learned at the end of the data: "
-            f"{error.strerror or error}: {needed}{leftovers.free_space(folder)}; set TMPDIR to a folder with more space"
-        )
+        space = leftovers.free_space(folder)
+        return DataError(f"{failure}: {needed}{space}; set TMPDIR to a folder with more space")
 
     def finish(self, unit: bool, scale: Callable[[UInt32s, Float32s], None] | None) -> tuple[Rows, UInt32s]:
         """Number the features, scale the values, and return all rows and the hashes of the features, ascending.

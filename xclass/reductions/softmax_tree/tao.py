@@ -4,25 +4,22 @@ Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 20
 Idea      The objective is (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over routers |w|_1  +  sum over leaves |W|_1), with
           L the loss that --zero_loss chooses. With `beta` it is the cross-entropy, or --beta if the leaf lacks the
           class of the row. With `01` it is 0 for a correct prediction and 1 for a wrong one; leaves still minimise the
-          cross-entropy with the penalty, but a fit is accepted if it makes no more errors. `remove` is like `beta`, but
-          rows whose leaf lacks their class do not count, and a router does not learn from rows whose class is missing
-          on one of its sides.
+          cross-entropy with the penalty. `remove` is like `beta`, but rows whose leaf lacks their class do not count,
+          and a router does not learn from rows whose class is missing on one of its sides.
           An iteration goes from the deepest level to the root; the nodes of a level are independent of each other. A
           leaf takes the k classes of largest weight among its rows and is fitted, starting from its weights
           (problem (3), `leaf_sgd` or `leaf_exact`). A router learns to send each of its rows to the side on which the
           loss of the row is smaller, where the row is weighted by the difference; rows without a difference are left
-          out (problem (2), `router_logistic`). New weights are accepted if the node's part of the objective does not
-          rise, so the objective never rises, except with `remove`, where a row begins to count when it comes to a leaf
-          with its class. In the first iteration rows are in the leaves assigned to them, not where routers send them,
-          and all new weights are accepted.
+          out (problem (2), `router_logistic`). The objective can rise, because a router minimises a convex surrogate
+          of its part of it. In the first iteration rows are in the leaves assigned to them, not where routers send
+          them.
 Cost      A pass over all rows per level of the tree and iteration, and the fits of the nodes.
 Names     n rows | F features | k classes of a leaf | a node is a number, 0 the root
-Differs   from the paper (docs/differences_from_papers.md says why, and what it costs):
+Differs   from the paper (docs/papers.md says why, and what it costs):
           * intercepts have no penalty
-          * new weights that would raise the objective are refused
           * a router without a row whose loss differs on its two sides keeps its weights
           * with `--zero_loss 01` the objective leaves the penalty of the leaves out
-          * there are up to four iterations, fewer if the objective hardly falls
+          * there are up to four iterations, fewer if the objective hardly falls or rises
 """
 
 from __future__ import annotations
@@ -40,9 +37,6 @@ from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row
 
 FIRST_TOLERANCE, LATER_TOLERANCE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in the first iteration and later
 
-
-# the nodes of a level that were fitted, with their new contents, None if the old ones are better
-Fitted = list[tuple[int, "softmax_nodes.Router | softmax_nodes.Leaf | None"]]
 Sides = tuple[Float64s, Float64s]  # losses of rows on the left and on the right of their router, float64[n] each
 
 
@@ -67,7 +61,6 @@ class Report(NamedTuple):
     error: float  # weight of the misclassified rows, as a share of all
     covered: float  # weight of the rows whose leaf has their class, as a share of all
     nonzeros: int
-    unchanged: int  # nodes unchanged, because new weights would have raised the objective
     seconds: float
 
 
@@ -93,13 +86,10 @@ class Trainer:
 
     # losses
 
-    def losses(self, results: inference.WalkResult, label: Int64s | None = None) -> Float64s:
-        """Return L of every row (float64[n]), infinite for rows that `remove` excludes.
-
-        `label` is int64[n], labels of the rows; those of all rows by default.
-        """
+    def losses(self, results: inference.WalkResult) -> Float64s:
+        """Return L of every row (float64[n]), infinite for rows that `remove` excludes."""
         if self.settings.zero_loss == "01":
-            wrong: Bools = results.predicted != (self.rows.label if label is None else label)
+            wrong: Bools = results.predicted != self.rows.label
             return wrong.astype(np.float64)
         missing = np.inf if self.settings.zero_loss == "remove" else self.settings.beta
         return np.where(np.isnan(results.log_p), missing, -results.log_p)
@@ -125,62 +115,48 @@ class Trainer:
         for number in range(1, s.iterations + 1):
             if self._stopped():
                 return
-            output = None
             if not first:
                 output = self.results or softmax_nodes.walk(self.tree, self.rows, self._share)
                 leaf_of = np.array(numbers, np.int32)[output.leaf]
             assert leaf_of is not None
-            unchanged = self._iterate(leaf_of, output)
+            self._iterate(leaf_of, first)
             output = self.results = softmax_nodes.walk(self.tree, self.rows, self._share)
             objective = self.objective(output)
             weight = self.rows.weight
             error = float(weight[output.predicted != self.rows.label].sum()) / self.total
             covered = float(weight[~np.isnan(output.log_p)].sum()) / self.total
             seconds = time.perf_counter() - start_time
-            report(Report(number, objective, error, covered, self.tree.nonzeros(), unchanged, seconds))
+            report(Report(number, objective, error, covered, self.tree.nonzeros(), seconds))
             if len(self.tree.left) == 1 or (
-                s.tolerance > 0.0 and not first and last_objective - objective <= s.tolerance * abs(objective)
+                s.tolerance > 0.0 and last_objective - objective <= s.tolerance * abs(objective)
             ):
                 return  # a tree of one leaf is a softmax, a convex problem, which one iteration has solved
             last_objective, first = objective, False
 
-    def _iterate(self, leaf_of: Int32s, results: inference.WalkResult | None) -> int:
-        """Update every node once, for the first time without `results`; return how many kept their weights."""
+    def _iterate(self, leaf_of: Int32s, first: bool) -> None:
+        """Update every node once."""
         tree = self.tree
         node_rows = self._rows_of_nodes(leaf_of)
-        old_loss = None if results is None else self.losses(results)
         sides = None  # those of the level below
-        unchanged = 0
         for level in reversed(tree.levels()):
             if self._stopped():  # before all rows are routed for this level's routers
-                break
+                return
             routers = [i for i in level if tree.left[i] >= 0]
             sides = self._both_sides(routers, node_rows, sides) if routers else None
-            fitted: Fitted = []
             # Large nodes come first, so that the threads end together.
             nodes = sorted(level, key=lambda i: -len(node_rows[i]))
-            job = functools.partial(self._fit, sides, old_loss, len(level) == 1, fitted)
+            job = functools.partial(self._fit, sides, first, len(level) == 1)
             self._share(job, [(i, node_rows[i]) for i in nodes])
-            for i, new in fitted:
-                if new is None:
-                    unchanged += 1
-                else:
-                    tree.contents[i] = new
-        return unchanged
 
-    def _fit(
-        self, sides: Sides | None, old_loss: Float64s | None, only: bool, fitted: Fitted, i: int, rows: Int64s
-    ) -> None:
-        """Fit node i to its rows and append it to `fitted`; `only` if no other node is in progress."""
+    def _fit(self, sides: Sides | None, first: bool, only: bool, i: int, rows: Int64s) -> None:
+        """Fit node i to its rows; `only` if no other node is in progress."""
         if self._stopped():
             return
-        new: softmax_nodes.Router | softmax_nodes.Leaf | None
         if self.tree.left[i] >= 0:
             assert sides is not None  # a level with a router has them
-            new = self._router(i, rows, sides, old_loss is None)
+            self.tree.contents[i] = self._router(i, rows, sides)
         else:
-            new = self._leaf(i, rows, old_loss, only)
-        fitted.append((i, new))
+            self.tree.contents[i] = self._leaf(i, rows, first, only)
         self._node_done()
 
     def _both_sides(self, routers: list[int], node_rows: dict[int, Int64s], below: Sides | None) -> Sides:
@@ -236,38 +212,29 @@ class Trainer:
         )
         return newton_step.new_problem(start, feature, value, count, weight), name[:count].astype(np.uint32)
 
-    def _router(self, i: int, rows: Int64s, sides: Sides, first: bool) -> softmax_nodes.Router | None:
+    def _router(self, i: int, rows: Int64s, sides: Sides) -> softmax_nodes.Router:
         old = self.tree.router(i)
         with np.errstate(invalid="ignore"):  # both losses may be infinite
             gap = sides[0][rows] - sides[1][rows]
         matters = np.isfinite(gap) & (gap != 0.0)
         chosen = rows[matters]
-        weight = self.rows.weight[chosen] * np.abs(gap[matters])
-        goes_right = gap[matters] > 0.0
         if not len(chosen):
-            return old if first else None
-        problem, name = self._problem(chosen, weight)
+            return old
+        goes_right = gap[matters] > 0.0
+        problem, name = self._problem(chosen, self.rows.weight[chosen] * np.abs(gap[matters]))
         w = np.zeros(len(name))
         order = np.argsort(name)
         w[order] = _placed(name[order], old.feature, old.weight)
-        z = np.empty(len(chosen))
-        alpha = self.settings.alpha
-        router_logistic.scores(problem, w, old.bias, z)
-        before = float(weight[(z >= 0.0) != goes_right].sum()) + alpha * float(np.abs(old.weight).sum())
-        b = router_logistic.solve(problem, goes_right, alpha, w, old.bias, self.settings.intercept)
+        b = router_logistic.solve(problem, goes_right, self.settings.alpha, w, old.bias, self.settings.intercept)
         w, b = w.astype(np.float32).astype(np.float64), float(np.float32(b))
-        router_logistic.scores(problem, w, b, z)
-        after = float(weight[(z >= 0.0) != goes_right].sum()) + alpha * float(np.abs(w).sum())
-        if after > before and not first:
-            return None
         order = order[w[order] != 0.0]
         return softmax_nodes.Router(name[order], w[order], b)
 
-    def _leaf(self, i: int, rows: Int64s, old_loss: Float64s | None, only: bool) -> softmax_nodes.Leaf | None:
+    def _leaf(self, i: int, rows: Int64s, first: bool, only: bool) -> softmax_nodes.Leaf:
         old = self.tree.leaf(i)
-        s, first = self.settings, old_loss is None
+        s = self.settings
         if not len(rows):
-            return softmax_nodes.NO_LEAF if first else None
+            return old
         label, weight = self.rows.label[rows], self.rows.weight[rows]
         names, number = np.unique(label, return_inverse=True)
         class_weight = np.bincount(number, weight)
@@ -295,24 +262,10 @@ class Trainer:
                 tol=FIRST_TOLERANCE if first else LATER_TOLERANCE, stopped=self._stopped,
             )  # fmt: skip
         used = int(weights.start[-1])
-        new = softmax_nodes.Leaf(
+        return softmax_nodes.Leaf(
             classes, bias.astype(np.float32).astype(np.float64), weights.start,
             name[weights.feature[:used]], weights.value[:used].astype(np.float32).astype(np.float64),
         )  # fmt: skip
-        if old_loss is None:
-            return new
-        penalty = 0.0 if s.zero_loss == "01" else s.alpha
-        before = _finite(old_loss[rows] * weight) + penalty * float(np.abs(old.weight).sum())
-        one_leaf_tree = softmax_nodes.Tree([-1], [-1])
-        one_leaf_tree.contents[0] = new
-        leaf_rows = row_store.chosen(self.rows, rows)
-        output = softmax_nodes.walk(one_leaf_tree, leaf_rows, leaf_sgd.run_serially)
-        after = _finite(self.losses(output, leaf_rows.label) * weight) + penalty * float(np.abs(new.weight).sum())
-        return None if after > before else new
-
-
-def _finite(values: Float64s) -> float:
-    return float(values[np.isfinite(values)].sum())
 
 
 def _placed(names: UInt32s, feature: UInt32s, weight: Float64s) -> Float64s:

@@ -7,7 +7,7 @@ Learners  A softmax with N outputs, the gate, and N experts, each a softmax of i
 Cost      Learning and prediction take O(s (N + C)) for an example of s features whose expert has C classes. In the
           beginning C is K; see `kernels` for the cost of a pruning.
 Names     K classes | N experts | G gate value: probability that the gate gives to the expert it chooses.
-Differs from the paper (docs/differences_from_papers.md)
+Differs from the paper (docs/papers.md)
           * examples are learned one by one, by plain gradient steps
           * the load is balanced over the last 500 examples
           * the group lasso is a proximal step before each pruning
@@ -27,7 +27,6 @@ The (pi, kappa)-DS of the softmax tree paper's tables is another system: the dou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,8 +38,7 @@ from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ...options.declare import OptionGroup, option
-from ...options.relations import no_effect, refused
+from ...options.declare import OptionGroup, no_effect, option, refused
 from ..core import label_arrays, probabilities
 from ..core.base import Learner, Reduction
 from ..core.calibration import Report
@@ -54,7 +52,6 @@ LARGEST_STEP = 2.0**20  # weight of an example times learning rate; no sum of su
 SUPPORTED_OPTIONS = ("bits", "learning_rate", "predict_only_model")  # options of the binary learner that are supported
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     sparse_experts: int = option(
         "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=HIGHEST_LABEL, stored=True
@@ -237,6 +234,5 @@ REDUCTION = Reduction(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    abilities=("describe",),
     not_merged="experts that have learned from different data have different classes",
 )
