@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import random
 import re
 import warnings
 import zlib
@@ -371,7 +373,6 @@ def test_reductions_that_cannot_be_merged_say_why(reduction):
     model = Learner(reduction, 6, bits=12)
     if reduction != "softmax_tree":
         model.learn_many(lines(1))
-    assert "merge" not in model.core.config.reduction.abilities
     with pytest.raises(ModelError, match=f"{reduction}: .* merged, because {model.core.config.reduction.not_merged}"):
         library.merge([model])
 
@@ -476,6 +477,29 @@ def test_columns_and_texts_are_refused():
         library.merge([texts, columns])
 
 
+ARRAY, TEXTS = np.eye(3), library.Documents(["red", "blue", "red blue"])
+TABLE, NUMBERED = ([{name: float(i) for name in names} for i in range(3)] for names in ("ab", "012"))
+FORMS = {  # examples of each form, and whether a model that has learned from them can be merged with one of an array
+    "an array": (ARRAY, True), "plain texts": (TEXTS, False), "lines": (["| 0", "| 1", "| 2"], True),
+    "columns": (TABLE, False), "columns with numbers": (NUMBERED, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_models_of_features_that_cannot_be_the_same_are_refused(form):
+    pandas = pytest.importorskip("pandas")
+    examples, fits = FORMS[form]
+    if isinstance(examples, list) and isinstance(examples[0], dict):
+        examples = pandas.DataFrame(examples)
+    models = [Learner("oaa", 3, bits=10) for _ in range(2)]
+    for model, given, y in zip(models, (ARRAY, examples), ([1, 2, 3], [2, 1, 3]), strict=True):
+        model.learn_many(given, y)
+    for order in (models, models[::-1]):
+        wrong = pytest.raises(ModelError, match=r"model \d has learned from .*, and model \d from .*; train both")
+        with contextlib.nullcontext() if fits else wrong:
+            library.merge(order)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -517,12 +541,6 @@ def test_the_command_writes_the_same_bytes_in_any_order(tmp_path):
     learn("-i", "abc", "-f", "more", cwd=tmp_path, stdin="\n".join(lines(8, 100)))
     learn("merge", "more", "abc", "--base", "abc", "-f", "again", "--quiet", cwd=tmp_path)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "more").read_bytes()
-
-
-def test_the_command_has_help():
-    result = xclass("merge", "--help")
-    assert result.status == 0 and "--base FILE" in result.out
-    assert xclass("--help", "merge").out == result.out
 
 
 # -- real data
@@ -626,3 +644,27 @@ def test_extreme_numbers_stay_finite(name, clocks, tmp_path):
     if name == "scalar --sgd":
         sources = [library.load(path).core.reduction.table.flat for path in models]
         assert np.abs(merged.core.reduction.table.flat).max() <= max(np.abs(flat).max() for flat in sources)
+
+
+@pytest.mark.parametrize(("first", "second"), [(";", "|"), ("|", ";"), (";", ""), ("", ";"), (",", "")])
+def test_separators_of_labels_that_differ_are_noted(first, second, tmp_path):
+    draw, models = random.Random(0), []
+    for number, separator in enumerate((first, second)):
+        rows = [draw.sample("abcde", 2) for _ in range(60)]
+        (tmp_path / "d.csv").write_text(
+            "label,text\n" + "".join(f'"{(separator or ",").join(row)}",{" ".join(row)}\n' for row in rows)
+        )
+        given = ["--label_separator", separator] if separator else []
+        words = ["-d", "d.csv", "--multilabel", "--named_labels", "a,b,c,d,e", *given, "-f", f"m{number}", "--quiet"]
+        assert not xclass(*words, cwd=tmp_path).status
+        models.append(f"m{number}")
+    said = xclass("merge", *models, "-f", "m", cwd=tmp_path)
+    assert said.status == 0, said.err
+    separators = {";", "|", ","} & {first or ",", second or ","}
+    (note,) = [line for line in said.err.splitlines() if "--label_separator" in line] or [""]
+    kept_by_model = library.load(tmp_path / "m").core.schema.separator or ","
+    assert kept_by_model in separators
+    if len(separators) == 1:
+        assert not note
+    else:
+        assert f"different values of --label_separator; {kept_by_model!r} is kept" in note

@@ -7,7 +7,7 @@ import pytest
 
 import xclass as library
 from xclass import Learner, ModelError
-from xclass.abilities.merge import neighbours as merged_neighbours
+from xclass.abilities.merge.multilabel import merged_neighbours
 from xclass.kernels.jit import activate
 from xclass.reductions.multilabel import neighbours
 from xclass.reductions.multilabel.neighbours import EXAMPLES, KEPT, LABEL_MASK, LABELS, SLOTS
@@ -48,7 +48,7 @@ def examples_of(rows: neighbours.Neighbours) -> dict[int, tuple[float, list[int]
 def test_rows_keep_the_newest_examples_of_all_models(start):
     base = filled(None, 1, start)
     models = [filled(base, seed, n) for seed, n in ((2, 400), (3, 800), (4, 1))]
-    merged = merged_neighbours.merged(neighbours.new_neighbours(), models, base)
+    merged = merged_neighbours(neighbours.new_neighbours(), models, base)
     assert merged.state[EXAMPLES] == start + 1201
     assert merged.state[LABELS] == base.state[LABELS] + sum(one.state[LABELS] - base.state[LABELS] for one in models)
     labels = {value: own for one in (base, *models) for value, own in examples_of(one).values()}
@@ -77,8 +77,8 @@ def test_rows_keep_the_newest_examples_of_all_models(start):
 def test_a_single_change_is_taken_as_it_is():
     base = filled(None, 1, 500)
     model = filled(base, 2, 100)
-    assert merged_neighbours.merged(neighbours.new_neighbours(), [base, model], base) is model
-    assert merged_neighbours.merged(neighbours.new_neighbours(), [base, base], base) is base
+    assert merged_neighbours(neighbours.new_neighbours(), [base, model], base) is model
+    assert merged_neighbours(neighbours.new_neighbours(), [base, base], base) is base
 
 
 def test_names_in_another_order_are_refused():

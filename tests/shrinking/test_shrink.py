@@ -12,11 +12,9 @@ from command import Result, learn, xclass
 from streams import multiclass, of_kind
 from variants import AT_THE_END, BITS, BY_NAME, KINDS, VARIANTS, K, chosen, name_of, words_of
 
+from xclass import shrinking
 from xclass.api import model_contents
-from xclass.cli.shrink import read_size
-from xclass.errors import UsageError
 from xclass.model import compact_columns, model_file
-from xclass.shrinking import models, pruning
 
 EVERY_VARIANT = pytest.mark.parametrize(
     ("name", "options"),
@@ -126,8 +124,8 @@ def test_a_size_is_kept(place, args):
 def test_the_least_salient_weights_go(place):
     learn("--oaa", K, "-b", 12, "--quiet", "-f", "m", stdin=multiclass(1, K, 400))
     whole = model_contents.load("m").arrays
-    small = models.shrunk("m", keep=0.25).contents.arrays
-    tables = pruning.tables_of(whole, whole)
+    small = shrinking.shrunk("m", keep=0.25).contents.arrays
+    tables = shrinking.tables_of(whole, whole)
     (table,) = tables
     saliency = np.abs(np.asarray(table.column)) * np.sqrt(
         np.asarray(whole["weights.g"])[np.searchsorted(np.asarray(whole["weights.index"]), table.slot)]
@@ -141,7 +139,7 @@ def test_the_least_salient_weights_go(place):
 def test_a_model_without_sums_loses_its_smallest_weights(place):
     learn("--oaa", K, "-b", 12, "--quiet", "-f", "m", "--predict_only_model", stdin=multiclass(1, K, 400))
     whole = model_contents.load("m").arrays
-    small = compact_columns.expanded(models.shrunk("m", keep=0.5, bits=16).contents.arrays)
+    small = compact_columns.expanded(shrinking.shrunk("m", keep=0.5, bits=16).contents.arrays)
     w, rows = np.asarray(whole["weights.w"]), np.asarray(whole["weights.index"])
     gone = ~np.isin(rows, np.asarray(small["weights.index"]))
     assert gone.any()
@@ -176,11 +174,11 @@ def test_what_is_refused(place):
     (place / "unlabelled.vw").write_text("| a\n| b\n")
     before = (place / "m").read_bytes()
     for args, status, message in (
-        ((), 2, "give one model to shrink, not 0"),
+        ((), 2, "give one model to shrink; usage: xclass shrink"),
         (("m", "m", "-f", "s"), 2, "give one model to shrink, not 2"),
         (("m",), 2, "there is no file for the shrunk model; give -f FILE"),
         (("m", "-f", "m"), 2, "-f m would write over m, which is read"),
-        (("m", "-f", "s", "--size", "much"), 2, "--size much: it is not a size"),
+        (("m", "-f", "s", "--size", "much"), 2, "--size: 'much' is not a number of bytes; give"),
         (("m", "-f", "s", "--size", "1K"), 2, "the model does not fit into 1,000 bytes: it takes up to"),
         (("m", "-f", "s", "--size", "1K", "--keep", "0.5"), 2, "give a larger --size or a smaller --keep"),
         (("m", "-f", "s", "--keep", "0"), 2, "--keep 0 leaves no weights"),
@@ -209,19 +207,6 @@ def test_it_is_quiet_if_asked(place):
     learn("--oaa", 3, "-b", 10, "--quiet", "-f", "m", stdin=multiclass(1, 3, 60))
     result = shrink("m", "-f", "s", "--quiet")
     assert (result.out, result.err) == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("50M", 50_000_000), ("1.5g", 1_500_000_000), ("800KB", 800_000), ("123", 123), (".5M", 500_000)]
-)
-def test_sizes(text, size):
-    assert read_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "M", "-5M", "5T", "1e6", "0"])
-def test_other_texts_are_no_sizes(text):
-    with pytest.raises(UsageError, match="it is not a size"):
-        read_size(text)
 
 
 def test_the_file_is_one_of_the_second_version(place):

@@ -3,8 +3,8 @@
     Explanation -> ExplainedClass, ...  -> Share, ...   the shares of a score, which is their sum
                                         -> Turn, ...    the way through a tree -> Share, ...
 
-A learner knows a feature by its position in the example only (`abilities.describe`); `naming` gives features and
-classes their names.
+A learner knows a feature by its position in the example only and returns `Reasons` (`abilities.describe`);
+`explanation` gives features and classes their names.
 """
 
 from __future__ import annotations
@@ -14,16 +14,25 @@ import html
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from ..array_types import Float64s
+from ..data import class_names
+from ..data.batch import CONSTANT, Batch
 from ..system.printable import printable
+from ..system.steps import pause
+
+if TYPE_CHECKING:
+    from .feature_names import NamedFeature
 
 SMALLEST = 5e-7  # shares that text does not show, because they would be 0.000000
 SHARES, SHARES_OF_TURN = 10, 3  # shares of a class and of a turn that are printed
 Label: TypeAlias = int | float | str | None  # number or name of a class, or a predicted number
+Naming: TypeAlias = Callable[[Any], Label]  # from a label as a learner has it to that which users see
 
 
 class Share(NamedTuple):
@@ -246,26 +255,6 @@ def notes(explanations: Sequence[Explanation]) -> list[str]:
     ]
 
 
-def with_feature_names(explanation: Explanation, names: Sequence[object]) -> Explanation:
-    """Return an explanation in which feature `j`, the name of column j of a matrix, has the name `names[j]`."""
-
-    def named(shares: tuple[Share, ...]) -> tuple[Share, ...]:
-        return tuple(
-            share._replace(name=str(names[int(share.name)]))
-            if share.name.isdecimal() and int(share.name) < len(names)
-            else share
-            for share in shares
-        )
-
-    return replace(explanation, classes=tuple(with_shares(one, named) for one in explanation.classes))
-
-
-def with_shares(one: ExplainedClass, changed: Callable[[tuple[Share, ...]], tuple[Share, ...]]) -> ExplainedClass:
-    """Return a class with other shares, its own and those of its turns."""
-    path = tuple(replace(turn, shares=changed(turn.shares)) for turn in one.path)
-    return replace(one, shares=changed(one.shares), path=path)
-
-
 def _largest(shares: tuple[Share, ...], most: int) -> tuple[Share, ...]:
     """Return the first shares of features, those of all else, and one with the sum of the other features."""
     of_features = [share for share in shares if share.feature >= 0]
@@ -306,6 +295,130 @@ def _listed(shares: tuple[Share, ...]) -> list[dict[str, Any]]:
 def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return numbers by their names, None for those that are not finite, which JSON does not have."""
     return {name: value if value is not None and math.isfinite(value) else None for name, value in values.items()}
+
+
+# names
+
+
+def naming_of(names: Sequence[Any] | None, multiclass: bool) -> Naming:
+    """Return the function that gives labels the form that users see; `names` is None if classes are numbers."""
+
+    def shown(label: Any) -> Label:
+        if not multiclass:
+            return float(label)
+        name: Label = class_names.name_of(label, names)
+        return int(label) if name is None else name
+
+    return shown
+
+
+def explanation(
+    reasons: Reasons, batch: Batch, features: Iterable[NamedFeature], naming: Naming, most: int | None = None
+) -> Explanation:
+    """Return the explanation of the prediction for the only example of a batch, with names.
+
+    With `most`, it is what `Explanation.limited(most, most)` makes of it, which takes a fraction of the time.
+    A feature that is not among `features`, or whose name is empty, is named by its index.
+    """
+    text = {}
+    for feature in features:
+        pause()
+        text[feature.hash] = feature.text.decode("utf-8", "surrogateescape")
+    numbers: dict[tuple[bool, str], int] = {}  # of the names of features, the constant apart
+    number, names, first = np.empty(len(batch.index), np.int64), list[str](), list[int]()
+    for f, hashed in enumerate(batch.index.tolist()):
+        pause()
+        name = text.get(hashed) or str(hashed)
+        number[f] = known = numbers.setdefault((hashed == CONSTANT, name), len(names))
+        if known == len(names):
+            names.append(name)
+            first.append(f)
+    is_constant = np.zeros(len(names), bool)
+    is_constant[number[batch.index == CONSTANT]] = True
+
+    def named(shares: Iterable[Share]) -> tuple[Share, ...]:
+        """Name shares, add up those of a feature and those of a part without a feature, and put features first."""
+        of_part: dict[str, Float64s] = {}  # what the features of each name add
+        others: dict[str, Share] = {}
+
+        def add(name: str, summand: str, share: Share) -> None:
+            known = others.get(name) or Share(name, 0.0)
+            parts = added(known.parts, {summand: share.share}) if share.part else known.parts
+            others[name] = known._replace(share=known.share + share.share, parts=parts)
+
+        for share in shares:
+            pause()
+            if isinstance(share, OfFeatures):
+                values = share.values()
+                sums = np.bincount(number[: len(values)], values, len(names))
+                for i in np.flatnonzero(is_constant & (sums != 0)).tolist():
+                    add(names[i], share.part, share._replace(share=float(sums[i])))
+                of_part[share.part] = of_part.get(share.part, 0.0) + np.where(is_constant, 0.0, sums)
+            elif share.part:
+                add(f"({share.part})", share.name, share)
+            else:
+                add(share.name, "", share)
+        listed = [*of_features(of_part)]
+        rest = [share for share in listed if share.others]
+        return (*(share for share in listed if not share.others), *sorted(others.values(), key=_size), *rest)
+
+    def of_features(of_part: dict[str, Float64s]) -> Iterator[Share]:
+        total = sum(of_part.values(), np.zeros(len(names)))
+        order = np.argsort(-np.abs(total), kind="stable")
+        order = order[: np.count_nonzero(total)]
+        shown = len(order) if most is None or len(order) <= most + 1 else most
+        for i in order[:shown].tolist():
+            pause()
+            parts = {part: float(sums[i]) for part, sums in of_part.items() if part and sums[i]}
+            yield Share(names[i], float(total[i]), feature=first[i], parts=parts)
+        if shown < len(order):
+            rest = order[shown:]
+            parts = {part: math.fsum(sums[rest]) for part, sums in of_part.items() if part and sums[rest].any()}
+            yield sum_of_rest(len(rest), math.fsum(total[rest]), parts)
+
+    def parts_of(shares: Iterable[Share]) -> dict[str, float]:
+        return functools.reduce(added, ({share.part: share.share} for share in shares if share.part), {})
+
+    any_score = any(one.score is not None for one in reasons.classes)
+
+    def explained(one: ExplainedClass) -> ExplainedClass:
+        by_path = bool(one.path) and all(share.feature < 0 for share in one.shares)
+        by_path = by_path and (one.score is not None or not any_score)
+        one = replace(one, label=naming(one.label), by_path=by_path, parts=parts_of(one.shares))
+        without = most is not None and not one.needs_turns
+        path = (replace(turn, shares=() if without else named(turn.shares)) for turn in one.path)
+        return replace(one, shares=named(one.shares), path=tuple(path))
+
+    label: Label | list[Label] = None
+    if not math.isnan(batch.label[0]):
+        label = [naming(y) for y in batch.labels.tolist() if y != class_names.UNKNOWN]
+        label = label if batch.has_lists else naming(float(batch.label[0]))
+    return Explanation(
+        prediction=naming(reasons.classes[0].label) if reasons.considered and reasons.classes else None,
+        label=label,
+        classes=tuple(map(explained, reasons.classes)),
+        others=tuple(replace(one, label=naming(one.label)) for one in reasons.others),
+        considered=reasons.considered,
+        formula=reasons.formula,
+        uses_features=not reasons.classes or _any_share(reasons.classes, batch),
+    )
+
+
+def _any_share(classes: Sequence[ExplainedClass], batch: Batch) -> bool:
+    """Return whether a feature of an example other than the constant adds to a score, or it has no other features."""
+    features = batch.index != CONSTANT
+    if not features.any():
+        return True
+    return any(
+        isinstance(share, OfFeatures) and bool(share.values()[features[: len(share.values())]].any())
+        for one in classes
+        for own in (one.shares, *(turn.shares for turn in one.path))
+        for share in own
+    )
+
+
+def _size(share: Share) -> float:
+    return -abs(share.share)
 
 
 # as text

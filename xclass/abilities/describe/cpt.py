@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
-from ...array_types import AnyArray, Float32s, Float64s, Int64s, UInt32s, UInt64s
+from ...array_types import Float32s, Float64s, Int64s, UInt32s, UInt64s
 from ...binary import adagrad, document_frequency, feature_scaling, gd, in_words, tagged_words
-from ...binary.adagrad import Weights
-from ...data import class_names
+from ...binary.tagged_words import Words
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...kernels.constants import LARGEST
 from ...reductions.core import label_arrays
-from ...reductions.core.contract import BatchTask
-from ...reductions.cpt import binary_nodes, label_tree, wide_nodes
+from ...reductions.cpt import label_tree, wide_nodes
 from ...reductions.cpt.binary_nodes import Predictions
 from ...reductions.cpt.label_tree import DEEPEST, NODES, Tree
 from ...reductions.cpt.options import GROWN, SAMPLED, index_bytes, weight_bytes
@@ -34,12 +32,10 @@ from ...reductions.multiclass.opinion_pool import LEAST as LEAST_OPINION
 from ...reductions.multiclass.opinion_pool import Listed
 from ...reductions.multiclass.reduction import Multiclass
 from ...reductions.multiclass.with_rows import MulticlassWithRows
-from ...system.printable import printable
 from ...system.steps import pause
-from . import means, tree_view
+from . import means, views
 from .reasons import NOTHING, chosen, later, of_regressor, scaled, score_of, shares_of
-from .tree_view import NodeView, TreeNode
-from .weight_views import WordTable
+from .views import NodeView, TreeNode
 
 LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_nodes.vote`
 OPINIONS = (  # o(y) that are no sum over features: index, part, name
@@ -59,13 +55,10 @@ def banner(learner: ProbabilityTree) -> list[str]:
         lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
     elif o.trees > 1:
         lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
-    number = sum(tagged_words.size(weights.words) for weights in weight_tables(learner))
-    weights, used = f"Weights: {number:,} of 4 bytes (-b {learner.bits}), ", 4 * number
-    if o.max_doublings and not learner.testing:
-        most = weight_bytes(o, learner.bits) << o.max_doublings
-        lines.append(f"{weights}{in_words.size(used)}, growing to at most {in_words.size(most)}")
-    else:
-        lines.append(f"{weights}at most {in_words.size(used)}")
+    number = sum(map(tagged_words.size, word_tables(learner).values()))
+    may_grow = o.max_doublings and not learner.testing
+    most = weight_bytes(o, learner.bits) << o.max_doublings if may_grow else 0
+    lines.append(in_words.growing(number, learner.bits, most))
     if learner.index is not None:
         memory = in_words.size(index_bytes(o))
         lines.append(f"Index: {o.index_slots} classes for each of 2^{o.index_bits} features, at most {memory}")
@@ -110,21 +103,21 @@ def summary(learner: ProbabilityTree) -> list[str]:
     weighted = []
     if learner.frequencies is not None and learner.frequencies.active:
         weighted.append("features are weighted by inverse document frequency")
-    shares.append(tagged_words.occupancy([weights.words for weights in weight_tables(learner)]))
+    shares.append(tagged_words.occupancy([*word_tables(learner).values()]))
     return [
         *learner.report.lines(), *shares, *(learner.scales.summary_lines if learner.scales is not None else []),
         *weighted,
         *(means.facts_of_rows(learner.means) if isinstance(learner, MulticlassWithRows) else []),
         *(learner.searched.lines() if learner.searched is not None else []),
         f"classes in the tree = {known['classes_in_tree']}{learner.placed_text}, depth = {depth}",
-        *tree_view.lines(known),
+        *views.lines(known),
     ]  # fmt: skip
 
 
 def figures(learner: ProbabilityTree) -> dict[str, float]:
     alone = _means_alone(learner)
     if alone is not None:
-        return means.figures(alone)
+        return alone.report.figures()
     figures = learner.report.figures()
     if isinstance(learner, Multiclass) and learner.label_weight > 0:
         figures["routing_error"] = learner.not_proposed / learner.label_weight
@@ -132,14 +125,14 @@ def figures(learner: ProbabilityTree) -> dict[str, float]:
     figures["classes_in_tree"] = (int(learner.members[0].tree.size[NODES]) + 1) // 2
     nodes = sum(int(member.tree.size[NODES]) for member in learner.members)
     depths = np.concatenate([label_tree.depths(member.tree) for member in learner.members])
-    return {**figures, **tree_view.figures(nodes, depths)}
+    return {**figures, **views.figures(nodes, depths)}
 
 
 def outline(learner: ProbabilityTree, levels: int) -> Iterator[TreeNode]:
     for t, member in enumerate(learner.members):
         if member.tree.size[NODES]:
             look = partial(_node_view, member.tree)
-            yield from tree_view.preorder(0, levels, look, learner.node_name(t))
+            yield from views.preorder(0, levels, look, learner.node_name(t))
 
 
 def class_counts(learner: ProbabilityTree) -> tuple[Int64s, Float64s] | None:
@@ -167,112 +160,9 @@ def _node_view(tree: Tree, a: int) -> NodeView:
     return NodeView((left, left + 1), facts={"leaves": int(tree.leaves[a])})
 
 
-def weight_tables(learner: ProbabilityTree) -> list[Weights]:
-    scorers = [] if learner.scorers is None else [learner.scorers.weights]
-    return [*(member.weights for member in learner.members), *scorers]
-
-
-def word_tables(learner: ProbabilityTree) -> list[WordTable]:
-    """Return the tables of the trees and of the scorers as they are now."""
-    names = [f"tree{t}" for t in range(len(learner.members))]
-    tables = [WordTable(name, table.words, True) for name, table in zip(names, weight_tables(learner), strict=False)]
-    scorers = learner.scorers
-    return tables + ([WordTable("scorers", scorers.weights.words, False)] if scorers is not None else [])
-
-
-def word_keys(learner: ProbabilityTree, task: BatchTask) -> list[Int64s]:
-    """Return for each table the keys with which it finds the words of n examples, int64[n, k]; -1 for none.
-
-    These are the blocks on the paths to the labels, and the classes whose scorers saw the examples. A path only gets
-    longer, so it has all nodes that ever learned the label. Examples without a label follow the path of their
-    prediction. All stages have seen the task.
-    """
-    assert task.prediction is not None  # made by the stages
-    label = np.where(np.isnan(task.batch.label), task.prediction, task.batch.label).astype(np.int64)
-    keys = [_blocks(member, label) for member in learner.members]
-    if learner.scorers is not None:
-        assert task.candidates is not None  # made by the last stage
-        classes = np.concatenate([label[:, None], task.candidates], axis=1)
-        keys.append(np.where(classes > 0, classes, -1))
-    return keys
-
-
-def word_places(learner: ProbabilityTree, table: int, key: Int64s, number: Int64s) -> AnyArray:
-    """Return what words of a table belong to as text in brackets, object[n] of bytes: nodes or classes, empty if none.
-
-    `key` are their keys, and `number` those of their regressors within the block, from the tags of the words.
-    """
-    if table < len(learner.members):
-        return _node_places(learner.members[table], 8 * key + number, learner.node_name(table))
-    label, inverse = np.unique(key, return_inverse=True)
-    texts = [f"[class {_class_name(learner, y)}]".encode("utf-8", "surrogateescape") for y in label.tolist()]
-    return np.array(texts, object)[inverse.reshape(-1)]
-
-
-def word_lines(learner: ProbabilityTree) -> Iterator[str]:
-    """Yield lines of the readable model about the nodes of the trees and the parameters of the scorers."""
-    yield f"trees = {len(learner.members)}"
-    for t, member in enumerate(learner.members):
-        yield from _node_lines(member.tree, f"tree = {t} ", lambda label: _class_name(learner, label))
-    if learner.scorers is not None:
-        names = [*(f"v{v}" for v in range(reranking.OFFSETS)), "A", "B", "D", "E", "M", "T"]
-        yield from (f"{name} = {value:g}" for name, value in zip(names, learner.scorers.state[0], strict=True))
-
-
-def _node_lines(tree: Tree, front: str, class_name: Callable[[int], str]) -> Iterator[str]:
-    """Yield a line for each node of the readable model, which begins with `front`."""
-    nodes = int(tree.size[NODES])
-    columns = [array[:nodes].tolist() for array in (tree.parent, tree.depth, tree.left, tree.label)]
-    for a, (parent, depth, left, label) in enumerate(zip(*columns, strict=True)):
-        rest = f"left = {left} right = {left + 1}" if left > 0 else f"label = {class_name(label)}"
-        yield f"{front}node = {a} parent = {parent} depth = {depth} {rest}"
-
-
-def _blocks(member: Member, label: Int64s) -> Int64s:
-    """Return int64[n, k]: the blocks of words whose regressors learn examples of these labels (0 for none), or -1."""
-    tree, m = member.tree, 1 << member.levels
-    unique, inverse = np.unique(label, return_inverse=True)
-    node = np.empty(len(unique), np.int64)
-    label_tree.find_all(tree, unique, node)
-    columns = [np.full(len(unique), -1)]
-    while np.any(node >= 0):
-        if member.kernels is binary_nodes:
-            block = np.where(node >= 0, tree.place[node] >> 3, -1)
-            above = tree.place[tree.parent[node]] >> 3
-            columns.append(np.where((node > 0) & (above == block), -1, block))  # each block once
-        else:
-            has_block = (node >= 0) & (tree.depth[node] % member.levels == 0)
-            first = m * (node + 1) >> 3  # see `wide_nodes._place`
-            columns += [np.where(has_block, first + b, -1) for b in range(max(1, m >> 3))]
-        node = np.where(node >= 0, tree.parent[node], -1)
-    return np.stack(columns, axis=1)[inverse.reshape(-1)]
-
-
-def _node_places(member: Member, place: Int64s, name: str) -> AnyArray:
-    """Return the nodes of places of regressors as text in brackets, object[n] of bytes; empty if there is no node."""
-    nodes, m = int(member.tree.size[NODES]), 1 << member.levels
-    if member.kernels is binary_nodes:
-        order = np.argsort(member.tree.place[:nodes])
-        ordered = member.tree.place[:nodes][order]
-        at = np.minimum(np.searchsorted(ordered, place), nodes - 1)
-        node, exists = order[at], ordered[at] == place
-    else:
-        node = place // m - 1
-        exists = node < nodes
-        node = np.minimum(node, nodes - 1)
-    before, after = name.encode().split(b"{}")
-    text = b"[node " + before + _as_text(node) + after + b" depth " + _as_text(member.tree.depth[node])
-    if member.kernels is wide_nodes:
-        text = text + b" regressor " + _as_text(place % m)
-    return np.where(exists, text + b"]", b"")
-
-
-def _as_text(number: AnyArray) -> AnyArray:
-    return number.astype("S").astype(object)
-
-
-def _class_name(learner: ProbabilityTree, label: int) -> str:
-    return printable(class_names.text_of(label, learner.names))
+def word_tables(learner: ProbabilityTree) -> dict[str, Words]:
+    tables = {f"tree{t}": member.weights.words for t, member in enumerate(learner.members)}
+    return tables if learner.scorers is None else {**tables, "scorers": learner.scorers.weights.words}
 
 
 def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:

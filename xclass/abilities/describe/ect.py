@@ -13,10 +13,9 @@ from ...explain.records import ExplainedClass, Reasons, Turn
 from ...reductions.ect import bracket, matches
 from ...reductions.ect.bracket import Draw
 from ...reductions.ect.reduction import Tournament
-from . import reasons, tree_view
+from . import reasons, views
 from .reasons import clipped, shares_of
-from .tree_view import NodeView, TreeNode
-from .weight_views import TableView, WeightLookup
+from .views import NodeView, TableView, TreeNode, WeightLookup
 
 
 def banner(learner: Tournament) -> list[str]:
@@ -37,13 +36,13 @@ def figures(learner: Tournament) -> dict[str, float]:
     """Return the figures of the tree; with --error above 0 the matches form no tree."""
     if learner.errors:
         return {}
-    return tree_view.figures(2 * learner.classes - 1, bracket.depths(learner.draw, learner.classes))
+    return views.figures(2 * learner.classes - 1, bracket.depths(learner.draw, learner.classes))
 
 
 def outline(learner: Tournament, levels: int) -> Iterator[TreeNode]:
     """Yield the last match and the matches below it; nodes are named by their places."""
     root = learner.classes + 2 * len(learner.draw.sides) - 2 if learner.classes > 1 else 0
-    return tree_view.preorder(root, levels, partial(_node_view, learner.draw, learner.classes))
+    return views.preorder(root, levels, partial(_node_view, learner.draw, learner.classes))
 
 
 def _node_view(draw: Draw, classes: int, place: int) -> NodeView:

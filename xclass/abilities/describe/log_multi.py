@@ -10,14 +10,13 @@ import numpy as np
 from ...array_types import Float64s
 from ...binary import gd
 from ...data.batch import Batch
-from ...explain.records import ExplainedClass, Reasons
+from ...explain.records import Reasons
 from ...reductions.core import tree_routers
 from ...reductions.log_multi import split_cells, split_tree, split_walk
 from ...reductions.log_multi.reduction import LomTree
-from . import tree_view
-from .reasons import turns_of
-from .tree_view import TreeNode
-from .weight_views import TableView, WeightLookup
+from . import views
+from .reasons import Way
+from .views import TableView, TreeNode
 
 
 def banner(learner: LomTree) -> list[str]:
@@ -42,7 +41,7 @@ def summary(learner: LomTree) -> list[str]:
     known, tree = figures(learner), learner.tree
     most = tree.count[: tree.size[split_tree.NODES], split_tree.RECYCLED].max()
     recycled = f"recycled nodes = {known['recycled_nodes']}, each at most {most} times"
-    return [*tree_view.lines(known), f"swaps = {known['swaps']}, {recycled}"]
+    return [*views.lines(known), f"swaps = {known['swaps']}, {recycled}"]
 
 
 def figures(learner: LomTree) -> dict[str, float]:
@@ -52,7 +51,7 @@ def figures(learner: LomTree) -> dict[str, float]:
     leaf = (tree.link[:nodes, split_tree.ROUTER] < 0) & (depth[:nodes] >= 0)
     recycled = np.count_nonzero(tree.count[:nodes, split_tree.RECYCLED])
     figures = {"swaps": int(tree.size[split_tree.SWAPS]), "recycled_nodes": int(recycled)}
-    return {**tree_view.figures(nodes, depth[:nodes][leaf]), **figures}
+    return {**views.figures(nodes, depth[:nodes][leaf]), **figures}
 
 
 def objectives(tree: split_tree.Tree, cells: split_cells.Cells) -> Float64s:
@@ -82,7 +81,7 @@ def outline(learner: LomTree, levels: int) -> Iterator[TreeNode]:
     t = learner.tree
     objective = objectives(t, learner.cells)
 
-    def view(a: int) -> tree_view.NodeView:
+    def view(a: int) -> views.NodeView:
         left, right, _, router = t.link[a].tolist()
         row = t.count[a]
         facts: dict[str, object] = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
@@ -98,28 +97,28 @@ def outline(learner: LomTree, levels: int) -> Iterator[TreeNode]:
         if row[split_tree.RECYCLED]:
             facts["recycled"] = int(row[split_tree.RECYCLED])
         children = (left, right) if router >= 0 else ()
-        return tree_view.NodeView(children, labels, facts)
+        return views.NodeView(children, labels, facts)
 
-    return tree_view.preorder(int(t.size[split_tree.ROOT]), levels, view)
+    return views.preorder(int(t.size[split_tree.ROOT]), levels, view)
 
 
 def _crowding(learner: LomTree) -> list[str]:
-    if not learner.vw_layout:
-        return []
-    width = int(learner.routers.table.width)
-    return gd.crowding_warning(learner.learner_options.bits, max(1, learner.most_routers), width, "vw")
+    o = learner.learner_options
+    return gd.crowding_warning(
+        o.bits, max(1, learner.most_routers), int(learner.routers.table.width), o.layout, "router"
+    )
 
 
 def table_view(learner: LomTree) -> TableView:
-    return TableView(partial(_lookups, learner), lines=partial(_lines, learner))
+    return TableView(lambda batch: _walk(learner, batch)[1].lookups, lines=partial(_lines, learner))
 
 
-def _lookups(learner: LomTree, batch: Batch) -> list[WeightLookup]:
+def _walk(learner: LomTree, batch: Batch) -> tuple[int, Way]:
+    """Return the leaf that the only example of a batch reaches, and its way."""
     scratch = tree_routers.new_scratch(batch.most_features, learner.levels())
     tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
-    _, level = split_walk.predict(learner.tree, learner.routers, scratch, 0)
-    routers = learner.tree.link[scratch.node[:level], split_tree.ROUTER].tolist()
-    return [WeightLookup(0, router, router) for router in routers]
+    leaf, level = split_walk.predict(learner.tree, learner.routers, scratch, 0)
+    return int(leaf), Way(scratch, learner.tree.link[scratch.node[:level], split_tree.ROUTER].tolist())
 
 
 def _lines(learner: LomTree) -> list[str]:
@@ -160,17 +159,6 @@ def mean(total: float, n: int) -> np.float32:
     return np.float32(total) / np.float32(n) if n else np.float32(0)
 
 
-def node_notes(learner: LomTree) -> list[str]:
-    """Return the text that --audit adds to the score of each node: its objective J."""
-    return [f" J {value:.3g}" for value in objectives(learner.tree, learner.cells).tolist()]
-
-
 def explain(learner: LomTree, batch: Batch, k: int) -> Reasons:
-    scratch = tree_routers.new_scratch(batch.most_features, learner.levels())
-    tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
-    leaf, level = split_walk.predict(learner.tree, learner.routers, scratch, 0)
-    nodes = scratch.node[:level]
-    numbers = learner.tree.link[nodes, split_tree.ROUTER].tolist()
-    way = zip(nodes.tolist(), numbers, scratch.score[:level].tolist(), strict=True)
-    label = int(learner.tree.count[leaf, split_tree.PREDICTION])
-    return Reasons([ExplainedClass(label, path=turns_of(learner.routers, scratch, way))], [], 1)
+    leaf, way = _walk(learner, batch)
+    return way.reasons(learner.routers, int(learner.tree.count[leaf, split_tree.PREDICTION]))

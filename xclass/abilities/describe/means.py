@@ -35,10 +35,6 @@ def facts_of_rows(learner: Means) -> list[str]:
     return [f"rows of {learned.d} numbers, {learned.size} classes, predicted by {decides}"]
 
 
-def figures(learner: Means) -> dict[str, float]:
-    return learner.report.figures()
-
-
 def class_counts(learner: Means) -> tuple[Int64s, Float64s] | None:
     learned = learner.classes
     if learned is None:

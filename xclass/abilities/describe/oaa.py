@@ -16,7 +16,7 @@ from ...reductions.oaa.reduction import OneAgainstAll
 from ...reductions.oaa.scorers import SLOT_BYTES, ClassScorers
 from . import reasons
 from .reasons import MOST_OTHERS, clipped, shares_of
-from .weight_views import TableView, WeightLookup
+from .views import TableView, WeightLookup
 
 LOGISTIC = "1 / (1 + exp(-score))"
 

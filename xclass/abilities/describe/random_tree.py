@@ -9,14 +9,13 @@ import numpy as np
 
 from ...binary import gd
 from ...data.batch import Batch
-from ...explain.records import ExplainedClass, Reasons
+from ...explain.records import Reasons
 from ...reductions.core import tree_routers
 from ...reductions.random_tree import reduction
 from ...reductions.random_tree.reduction import RandomTree
-from . import tree_view
-from .reasons import turns_of
-from .tree_view import TreeNode
-from .weight_views import TableView, WeightLookup
+from . import views
+from .reasons import Way
+from .views import TableView, TreeNode
 
 
 def banner(learner: RandomTree) -> list[str]:
@@ -40,12 +39,12 @@ def figures(learner: RandomTree) -> dict[str, float]:
 def outline(learner: RandomTree, levels: int) -> Iterator[TreeNode]:
     inner = learner.classes - 1
 
-    def view(a: int) -> tree_view.NodeView:
+    def view(a: int) -> views.NodeView:
         if a >= inner:
-            return tree_view.NodeView(labels=((int(learner.order.label[a - inner]) + 1, None),))
-        return tree_view.NodeView((2 * a + 1, 2 * a + 2), facts={"leaves": _leaves(learner, a)})
+            return views.NodeView(labels=((int(learner.order.label[a - inner]) + 1, None),))
+        return views.NodeView((2 * a + 1, 2 * a + 2), facts={"leaves": _leaves(learner, a)})
 
-    return tree_view.preorder(0, levels, view)
+    return views.preorder(0, levels, view)
 
 
 def _leaves(learner: RandomTree, a: int) -> int:
@@ -59,14 +58,18 @@ def _leaves(learner: RandomTree, a: int) -> int:
 
 
 def table_view(learner: RandomTree) -> TableView:
-    return TableView(partial(_lookups, learner), lines=partial(_lines, learner))
+    return TableView(lambda batch: _walk(learner, batch)[1].lookups, lines=partial(_lines, learner))
 
 
-def _lookups(learner: RandomTree, batch: Batch) -> list[WeightLookup]:
+def _walk(learner: RandomTree, batch: Batch) -> tuple[int, Way]:
+    """Return the leaf that the only example of a batch reaches, and its way."""
     scratch = tree_routers.new_scratch(batch.most_features, learner.levels)
     tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
-    _, level = reduction.predict(learner.routers, scratch, np.int64(learner.classes - 1))
-    return [WeightLookup(0, a, a) for a in scratch.node[:level].tolist()]
+    leaf, level = reduction.predict(learner.routers, scratch, np.int64(learner.classes - 1))
+    routers = [-1]
+    for a in scratch.node[:level].tolist():
+        routers.append(int(reduction.router_below(np.int64(routers[-1]), np.int64(a), learner.routers.vw_layout)))
+    return int(leaf), Way(scratch, routers[1:])
 
 
 def _lines(learner: RandomTree) -> list[str]:
@@ -74,13 +77,5 @@ def _lines(learner: RandomTree) -> list[str]:
 
 
 def explain(learner: RandomTree, batch: Batch, k: int) -> Reasons:
-    scratch = tree_routers.new_scratch(batch.most_features, learner.levels)
-    tree_routers.load(learner.routers, batch, 0, scratch, 0, False)
-    leaf, level = reduction.predict(learner.routers, scratch, np.int64(learner.classes - 1))
-    nodes, numbers = scratch.node[:level].tolist(), [-1]
-    for a in nodes:
-        below = reduction.router_below(np.int64(numbers[-1]), np.int64(a), learner.routers.vw_layout)
-        numbers.append(int(below))
-    way = zip(nodes, numbers[1:], scratch.score[:level].tolist(), strict=True)
-    label = int(learner.order.label[leaf]) + 1
-    return Reasons([ExplainedClass(label, path=turns_of(learner.routers, scratch, way))], [], 1)
+    leaf, way = _walk(learner, batch)
+    return way.reasons(learner.routers, int(learner.order.label[leaf]) + 1)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from ...array_types import Float32s, Float64s, UInt64s
-from ...binary import gd, tagged_words, word_owners
+from ...binary import gd, tagged_words
 from ...explain.records import ExplainedClass, OfFeatures, Reasons, Share, Turn
 from ...kernels.constants import GOLDEN, SPREAD
+from ...model import compact_columns
 from ...reductions.core import tree_routers
 from ...system.steps import pause
+from .views import WeightLookup
 
 MOST_OTHERS = 10  # classes that are listed without shares
 PIECE = 1 << 13  # features whose shares are computed at a time
@@ -71,19 +74,27 @@ def chosen(ranked: Iterable[ExplainedClass], k: int, label: float) -> tuple[list
     return explained, others
 
 
-def turns_of(
-    routers: tree_routers.Routers, scratch: tree_routers.GroupScratch, way: Iterable[tuple[int, int, float]]
-) -> tuple[Turn, ...]:
-    """Return the turns of example 0 of a group, from each node on its way, the number of its router, and its score."""
-    count = int(scratch.count[0])
-    h, x = scratch.h[0, :count].copy(), scratch.x[0, :count].copy()
-    path = []
-    for node, router, unclipped in way:
-        score, own = float(unclipped), shares_of(of_router(routers, h, x, router))
-        if routers.vw_layout:
-            score, own = clipped(np.float32(unclipped), routers.table.range, own)
-        path.append(Turn(str(node), "left" if score < 0 else "right", score, None, own))
-    return tuple(path)
+class Way(NamedTuple):
+    """Hold the way of example 0 of a group through a tree of routers."""
+
+    scratch: tree_routers.GroupScratch
+    routers: list[int]  # the number of the router of each node
+
+    @property
+    def lookups(self) -> list[WeightLookup]:
+        return [WeightLookup(0, router, router) for router in self.routers]
+
+    def reasons(self, routers: tree_routers.Routers, label: int) -> Reasons:
+        """Return the explanation of the label of the leaf, by the turns of the way."""
+        count = int(self.scratch.count[0])
+        h, x = self.scratch.h[0, :count].copy(), self.scratch.x[0, :count].copy()
+        path = []
+        for node, router, score in zip(self.scratch.node, self.routers, self.scratch.score, strict=False):
+            decided, own = float(score), shares_of(of_router(routers, h, x, router))
+            if routers.vw_layout:
+                decided, own = clipped(np.float32(score), routers.table.range, own)
+            path.append(Turn(str(node), "left" if decided < 0 else "right", decided, None, own))
+        return Reasons([ExplainedClass(label, path=tuple(path))], [], 1)
 
 
 def of_table(table: gd.Table, place: UInt64s, x: Float32s, sub: int) -> Float64s:
@@ -130,7 +141,7 @@ def of_regressor(words: tagged_words.Words, h: UInt64s, x: Float32s, place: int)
         wanted = (tag & tagged_words.OF_BLOCK) | np.uint32(place & 7)
         word = tagged_words.read_lines(words, line)
         own = (word & tagged_words.TAG_MASK) == wanted[:, None]
-        w, g = np.empty(word.size, np.float32), np.empty(word.size, np.float32)
-        word_owners.decode(np.ascontiguousarray(word.reshape(-1)), w, g)
+        w = np.empty(word.size, np.float32)
+        compact_columns.word_weights(np.ascontiguousarray(word.reshape(-1)), w)
         products[piece] = np.where(own, w.reshape(word.shape).astype(np.float64), 0.0).sum(axis=1) * x[piece]
     return products

@@ -17,10 +17,9 @@ from ...reductions.recall_tree.label_counts import BOUND, ENTROPY, WEIGHT, Count
 from ...reductions.recall_tree.reduction import RecallTree
 from ...reductions.recall_tree.routing import Tree
 from ...reductions.recall_tree.scoring import SHARDS
-from . import reasons, tree_view
+from . import reasons, views
 from .reasons import chosen, initial_share, shares_of
-from .tree_view import NodeView, TreeNode
-from .weight_views import TableView, WeightLookup
+from .views import NodeView, TableView, TreeNode, WeightLookup
 
 MOST_SHOWN = 5  # most candidates in the view of a node
 LIMIT = scoring.LARGEST_SCORE
@@ -54,12 +53,12 @@ def vw_banner(learner: RecallTree) -> list[str]:
 
 
 def figures(learner: RecallTree) -> dict[str, float]:
-    return {**learner.report.figures(), **tree_view.figures(*_size(learner.tree, learner.counts))}
+    return {**learner.report.figures(), **views.figures(*_size(learner.tree, learner.counts))}
 
 
 def outline(learner: RecallTree, levels: int) -> Iterator[TreeNode]:
     """Yield the nodes of the first `levels` levels that examples have reached, and their siblings."""
-    return tree_view.preorder(0, levels, partial(_node_view, learner.tree, learner.counts))
+    return views.preorder(0, levels, partial(_node_view, learner.tree, learner.counts))
 
 
 def _node_view(tree: Tree, counts: Counts, a: int) -> NodeView:
@@ -104,32 +103,35 @@ def table_view(learner: RecallTree) -> TableView:
 
 def _lookups(learner: RecallTree, batch: Batch) -> list[WeightLookup]:
     """Return the routers on the path, the candidates at its end and the scorer of the label."""
-    place, x = learner.new_features(batch)
-    count = batch.start[1] - batch.start[0]
-    place[:count] = batch.index.astype(np.uint64) * learner.tables[0].width
-    x[:count] = batch.value
-    lookups = []
-    a = 0
-    while learner.tree.router[a] >= 0:
-        router = int(learner.tree.router[a])
-        lookups.append(WeightLookup(0, router, router))
-        s = gd.score(learner.tables[0], place, x, count, np.uint64(router), batch.initial[0])
-        child = int(learner.tree.left[a]) + (0 if s < 0 else 1)
-        if routing.stops(learner.counts, learner.settings, a, child):
-            break
-        a = child
-    labels = learner.counts.top_label[a, : learner.counts.top_size[a]].tolist()
+    features = learner.new_features(batch)
+    node, path = _route(learner, batch, features)
+    routers = [int(learner.tree.router[int(turn.node)]) for turn in path]
+    labels = learner.counts.top_label[node, : learner.counts.top_size[node]].tolist()
     y = batch.label[0] - 1
     if 0 <= y < learner.classes and y not in labels and not learner.tests_as_vw:
         labels.append(int(y))
+    lookups = [WeightLookup(0, router, router) for router in routers]
     for c in labels:
-        table, sub = (0, learner.routers + c) if learner.sequential else (1 + c % SHARDS, c // SHARDS)
-        place[:count] = batch.index.astype(np.uint64) * learner.tables[table].width
-        width = np.uint64(1) if learner.sequential else learner.tables[table].width
-        full = scoring.path(learner.tree, learner.settings, learner.crosses(batch), a, width, batch, 0, place, x, count)
-        extra = tuple(zip(place[count:full].tolist(), x[count:full].tolist(), strict=True))
+        table, sub, count, full = _load(learner, c, node, batch, features)
+        extra = tuple(zip(features.place[count:full].tolist(), features.x[count:full].tolist(), strict=True))
         lookups.append(WeightLookup(table, sub, learner.routers + c, extra))
     return lookups
+
+
+def _load(
+    learner: RecallTree, c: int, node: int, batch: Batch, features: routing.Features
+) -> tuple[int, int, int, int]:
+    """Write the features with which candidate c of a node is scored to `features`.
+
+    Return the table and the subproblem of its scorer, and the number of features without and with those of the path.
+    """
+    table, sub = (0, learner.routers + c) if learner.sequential else (1 + c % SHARDS, c // SHARDS)
+    width = learner.tables[table].width
+    place, x = features
+    count = routing.load(batch, 0, width, place, x)
+    width = np.uint64(1) if learner.sequential else width
+    full = scoring.path(learner.tree, learner.settings, learner.crosses(batch), node, width, batch, 0, place, x, count)
+    return table, sub, count, full
 
 
 def _extra(learner: RecallTree) -> list[WeightLookup]:
@@ -243,13 +245,8 @@ def _score_candidate(
     learner: RecallTree, c: int, node: int, batch: Batch, features: routing.Features
 ) -> tuple[float, tuple[Share, ...]]:
     """Return the score of candidate c of a node, and its shares; `features` are buffers, written."""
-    table, sub = learner.tables[0], learner.routers + c
-    if not learner.sequential:
-        table, sub = learner.tables[1 + c % SHARDS], c // SHARDS
-    width = np.uint64(1) if learner.sequential else table.width
-    place, x = features
-    count = routing.load(batch, 0, table.width, place, x)
-    full = scoring.path(learner.tree, learner.settings, learner.crosses(batch), node, width, batch, 0, place, x, count)
+    number, sub, count, full = _load(learner, c, node, batch, features)
+    (place, x), table = features, learner.tables[number]
     score = float(gd.score(table, place, x, full, np.uint64(sub), np.float32(0)))
     products = reasons.of_table(table, place[:full], x[:full], sub)
     way = path_nodes(learner, node)
@@ -277,7 +274,8 @@ def _ranked(
     classes = learner.classes
     recall = float(label_counts.recall(learner.counts, classes, node))
     scores = np.array([score for _, score, _ in scored])
-    odds = np.exp(np.clip(np.where(np.isnan(scores), 0.0, scores), -LIMIT, LIMIT))
+    power = scoring.power(learner.settings)
+    odds = np.exp(np.clip(power * np.where(np.isnan(scores), 0.0, scores), -LIMIT, LIMIT))
     p = recall * odds / odds.sum() if scored else odds
     order = np.argsort(-scores, kind="stable").tolist()
     explained, others = chosen(
@@ -285,5 +283,7 @@ def _ranked(
     )
     if 1 <= label <= classes and label not in {y for y, _, _ in scored}:
         explained.append(ExplainedClass(label, None, (1.0 - recall) / (classes - len(scored))))
-    formula = f"{recall:.9g} * exp(min(max(score, -{LIMIT:g}), {LIMIT:g})) / {odds.sum():.9g}" if scored else ""
+    formula = (
+        f"{recall:.9g} * exp(min(max({power:.9g} * score, -{LIMIT:g}), {LIMIT:g})) / {odds.sum():.9g}" if scored else ""
+    )
     return Reasons(explained, others, len(scored), formula)

@@ -12,7 +12,7 @@ from ...explain.records import ExplainedClass, Reasons
 from ...reductions.scalar.reduction import Scalar
 from . import reasons
 from .reasons import clipped, initial_share, shares_of
-from .weight_views import TableView, WeightLookup
+from .views import TableView, WeightLookup
 
 
 def banner(learner: Scalar) -> list[str]:

@@ -11,8 +11,6 @@ Differs   from the other parts: the scale of a numeric column is a mean, and so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ...binary import feature_scaling, merged_words, merging
@@ -25,9 +23,8 @@ from ...reductions.cpt.label_tree import NODES
 from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.multiclass.searched_trees import DECIDED, SEARCHED
 from ...reductions.multiclass.with_rows import MulticlassWithRows
-from . import index as merged_index
-from . import means, trees
-from .sources import CONTINUE, Sources, check_names, not_continued
+from . import means, parts
+from .sources import CONTINUE, Sources, add_up, average, check_names, not_continued
 
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
 
@@ -36,60 +33,46 @@ def listed_tables(one: ProbabilityTree) -> dict[str, tuple[str, ...]]:
     planes: tuple[str, ...] = (merged_words.WORD,)
     tables = {f"weights.{t}": planes for t in range(len(one.members))}
     if one.index is not None:
-        tables["index"] = merged_index.PLANES
+        tables["index"] = parts.PLANES
     return tables if one.scorers is None else {**tables, "scorers": planes}
 
 
 def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
-    learners, base = sources.learners, sources.base
     check_names(sources)
     _check_features(sources)
     notes = _merge_trees(target, sources)
     if target.scales is not None:
-        _merge_scales(target.scales, [one.scales for one in learners], base.scales)
+        _merge_scales(target.scales, sources.of("scales"))
     if target.frequencies is not None:
-        merged_index.merge_frequencies(target.frequencies, [one.frequencies for one in learners], base.frequencies)
+        parts.merge_frequencies(target.frequencies, sources.of("frequencies"))
     if target.index is not None:
-        assert target.frequencies is not None  # the index needs them
-        frequencies = [target.frequencies, *(one.frequencies for one in learners)]
-        merged_index.merge(
-            target.index, [one.index for one in learners], base.index, frequencies, sources.changes_of("index")
-        )
+        parts.merge_of(target, sources)
     if target.searched is not None:
-        states = [one.searched.state for one in learners]
-        merged = merging.added_counts(states, base.searched.state)
-        merged[[SEARCHED, DECIDED]] = np.max(states, axis=0)[[SEARCHED, DECIDED]]
-        target.searched.replace(np.minimum(merged, stored_arrays.MAX_COUNT))
+        searched = sources.of("searched")
+        states = searched.of("state").learners
+        add_up(target.searched, searched, "state", stored_arrays.MAX_COUNT)
+        state = target.searched.state
+        state[[SEARCHED, DECIDED]] = np.minimum(np.max(states, axis=0)[[SEARCHED, DECIDED]], stored_arrays.MAX_COUNT)
+        target.searched.replace(state)
     if target.scorers is not None:
-        scorers = [one.scorers for one in learners]
-        models = [one.weights for one in scorers]
-        weights = merged_weights("scorers", target.scorers.weights, models, base.scorers.weights, sources)
-        merging.average_parameters(target.scorers.state, [one.state for one in scorers], base.scorers.state)
+        scorers = sources.of("scorers")
+        average(target.scorers, scorers, "state")
+        weights = _merged_weights("scorers", target.scorers.weights, scorers.of("weights"))
         target.scorers = target.scorers._replace(weights=weights)
     if isinstance(target, MulticlassWithRows):
-        _merge_rows(target, sources)
+        means.merge(target.means, sources.of("means"))
+        average(target, sources, "pool")
+        target.has_features = any(one.has_features for one in sources.learners)
     return notes
 
 
-def _merge_rows(target: MulticlassWithRows, sources: Sources) -> None:
-    learners, base = sources.learners, sources.base
-    means.merge(target.means, sources._replace(learners=[one.means for one in learners], base=base.means))
-    merging.average_parameters(target.pool, [one.pool for one in learners], base.pool)
-    target.has_features = any(one.has_features for one in learners)
+def _merged_weights(name: str, target: Weights, sources: Sources) -> Weights:
+    """Return a new table, filled with the merged weights of regressors, see `merged_words.merged`.
 
-
-def merged_weights(name: str, target: Weights, models: Sequence[Weights], base: Weights, sources: Sources) -> Weights:
-    """Return a new table, filled with the merged weights of regressors.
-
-    Parameters
-    ----------
-    name : name of the table in a model
-    target : an empty table
-    models, base : tables of the models; that of the base becomes the result if it has its size
-    sources : the learners of the models, in the same order
+    `name` is that of the table in a model, and `target` an empty table.
     """
-    words = merged_words.merged([one.words for one in models], base.words, sources.changes_of(name))
-    return target._replace(words=words)
+    words = sources.of("words")
+    return target._replace(words=merged_words.merged(words.learners, words.base, sources.changes_of(name)))
 
 
 # -- trees
@@ -101,14 +84,14 @@ def _merge_trees(target: ProbabilityTree, sources: Sources) -> list[str]:
     own = [[one.members[t].tree for one in learners] for t in range(len(target.members))]
     grown = [max(several, key=lambda tree: int(tree.size[NODES])) for several in own]
     for k, path in enumerate(sources.paths):
-        if not all(trees.extends(several[k], old.tree) for several, old in zip(own, base.members, strict=True)):
+        if not all(parts.extends(several[k], old.tree) for several, old in zip(own, base.members, strict=True)):
             raise not_continued(path, sources.base_path, "its trees have not grown from those of the base")
-    if not all(trees.extends(tree, one) for tree, several in zip(grown, own, strict=True) for one in several):
+    if not all(parts.extends(tree, one) for tree, several in zip(grown, own, strict=True) for one in several):
         return _take_in_turn(target, sources)
     for t, (member, tree) in enumerate(zip(target.members, grown, strict=True)):
-        weights = [one.members[t].weights for one in learners]
+        of_tree = sources._replace(learners=[one.members[t] for one in learners], base=base.members[t])
         member.tree = tree
-        member.weights = merged_weights(f"weights.{t}", member.weights, weights, base.members[t].weights, sources)
+        member.weights = _merged_weights(f"weights.{t}", member.weights, of_tree.of("weights"))
         member.random[:] = learners[0].members[t].random
     return []
 
@@ -121,10 +104,10 @@ def _take_in_turn(target: ProbabilityTree, sources: Sources) -> list[str]:
             f"{' and '.join(paths[:2])} have different trees, whose nodes do not correspond; {CONTINUE}, or give all "
             "the same tree, a file of --save_tree, as --cpt_tree"
         )
-    labels = np.unique(np.concatenate([trees.leaves(one.members[0].tree) for one in sources.learners])).tolist()
+    labels = np.unique(np.concatenate([parts.leaves(one.members[0].tree) for one in sources.learners])).tolist()
     for t, member in enumerate(target.members):
         source = sources.learners[t % models].members[t]
-        member.tree = trees.with_missing(source.tree, labels)
+        member.tree = parts.with_missing(source.tree, labels)
         member.weights = source.weights
         member.random[:] = source.random
     used = min(models, len(target.members))
@@ -159,18 +142,18 @@ def _check_features(sources: Sources) -> None:
         )
 
 
-def _merge_scales(target: Scales, models: Sequence[Scales], base: Scales) -> None:
+def _merge_scales(target: Scales, sources: Sources) -> None:
     """Average the mean sizes of features, weighted by the numbers of values in the means.
 
     The mean of a model that has not counted since the base is left out if another one has.
     """
-    state = merging.added_counts([one.state for one in models], base.state)
-    target.state[:] = np.minimum(state, stored_arrays.MAX_COUNT)
+    models, base = sources.learners, sources.base
+    add_up(target, sources, "state", stored_arrays.MAX_COUNT)
     target.state[COLUMNS] = max(one.state[COLUMNS] for one in models)
     if target.idle:
         return
     counted = [np.where((one.size != base.size) | (one.seen != base.seen), one.seen, 0.0) for one in models]
     target.size[:] = merging.weighted_mean([one.size for one in models], counted, base.size)
-    target.seen[:] = np.minimum(merging.added_counts([one.seen for one in models], base.seen), target.window)
+    add_up(target, sources, "seen", target.window)
     for one in (base, *models):
         target.valued |= one.valued

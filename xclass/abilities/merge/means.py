@@ -25,11 +25,12 @@ def listed_tables(learner: Means) -> dict[str, tuple[str, ...]]:
 def merge(target: Means, sources: Sources) -> list[str]:
     """Fill a new learner with the merged state of others; pending rows are learned first."""
     learners = [one for one in sources.learners if one.classes is not None]
-    every = [one for one in (*learners, sources.base) if one.classes is not None]
     if not learners:
         return []
-    for one in every:
-        one.classes.finish_block()
+    d = learners[0].classes.d
+    base = sources.base.classes or target.new_classes(d)
+    for one in (*(learner.classes for learner in learners), base):
+        one.finish_block()
     places = {key: number for number, key in enumerate(sources.merged_keys, 1)}
     labels = [_renumbered(one, keys, places) for one, keys in zip(sources.learners, sources.keys, strict=True)]
     base_labels = _renumbered(sources.base, sources.base_keys, places)
@@ -37,21 +38,16 @@ def merge(target: Means, sources: Sources) -> list[str]:
     target.set_labels(np.array(merged, np.int64))
     place = {label: number for number, label in enumerate(merged)}
     numbers = [np.array([place[label] for label in own.tolist()], np.int64) for own in labels]
-    d = learners[0].classes.d
     result = target.classes = target.new_classes(d)
     models = [(one.classes, own) for one, own in zip(sources.learners, numbers, strict=True) if one.classes is not None]
-    base = sources.base.classes
     base_numbers = np.array([place[label] for label in base_labels.tolist()], np.int64)
-    weights = [one.weight - (0.0 if base is None else base.weight) for one, _ in models]
+    weights = [one.weight - base.weight for one, _ in models]
     total = sum(weights) or 1.0
     centre = sum(weight * one.space.centre for weight, (one, _) in zip(weights, models, strict=True)) / total
     result.space = space.raw(d)._replace(centre=centre)
     size = len(merged)
     n, sums, scatter = np.zeros(size), np.zeros((size, d)), np.zeros((d, d))
-    added = [(1.0, *model) for model in models]
-    if base is not None:
-        added.append((1.0 - len(models), base, base_numbers))
-    for factor, one, own in added:
+    for factor, one, own in [*((1.0, *model) for model in models), (1.0 - len(models), base, base_numbers)]:
         of_one = _about(one, centre)
         n[own] += factor * of_one[0]
         sums[own] += factor * of_one[1]
@@ -83,13 +79,11 @@ def _about(one: ClassMeans, centre: Float64s) -> tuple[Float64s, Float64s, Float
     return n, sums + n[:, None] * shift, one.scatter + cross + cross.T + float(n.sum()) * np.outer(shift, shift)
 
 
-def _merge_counters(
-    result: ClassMeans, models: list[ClassMeans], base: ClassMeans | None, weights: list[float]
-) -> None:
+def _merge_counters(result: ClassMeans, models: list[ClassMeans], base: ClassMeans, weights: list[float]) -> None:
     """Set the numbers of the result that are sums or means of those of the models."""
     others = len(models) - 1
     for name in ("rows", "weight", "draws", "tau_square", "omega_square", "means_tau_square"):
-        value = sum(getattr(one, name) for one in models) - (0 if base is None else others * getattr(base, name))
+        value = sum(getattr(one, name) for one in models) - others * getattr(base, name)
         setattr(result, name, max(value, 0))
     total = sum(weights)
     shares = [weight / total if total > 0 else 1 / len(models) for weight in weights]
@@ -99,17 +93,13 @@ def _merge_counters(
 
 
 def _average(
-    result: ClassMeans, models: list[tuple[ClassMeans, Int64s]], base: ClassMeans | None, base_numbers: Int64s,
-    n: Float64s,
-) -> None:  # fmt: skip
+    result: ClassMeans, models: list[tuple[ClassMeans, Int64s]], base: ClassMeans, base_numbers: Int64s, n: Float64s
+) -> None:
     """Set the corrections of the classes, in the space of the rows as they are."""
     classes = result.classes
-    before = np.zeros(len(n))
-    if base is not None:
-        before[base_numbers] = base.classes.weight[: base.size]
-    squares_before = np.zeros(len(n), np.float32)
-    if base is not None:
-        squares_before[base_numbers] = base.classes.squares[: base.size]
+    before, squares_before = np.zeros(len(n)), np.zeros(len(n), np.float32)
+    before[base_numbers] = base.classes.weight[: base.size]
+    squares_before[base_numbers] = base.classes.squares[: base.size]
     share, total = [], np.zeros(len(n))
     for one, own in models:
         share.append(np.maximum(one.classes.weight[: one.size] - before[own], 0))
@@ -126,17 +116,14 @@ def _average(
 
 
 def _fill_ring(
-    result: ClassMeans, models: list[tuple[ClassMeans, Int64s]], base: ClassMeans | None, base_numbers: Int64s
+    result: ClassMeans, models: list[tuple[ClassMeans, Int64s]], base: ClassMeans, base_numbers: Int64s
 ) -> None:
     """Keep the latest rows: those that each model has learned since the base and, before them, those of the base."""
-    before, room = 0 if base is None else base.rows, RING // len(models)
-    count = [min(one.rows - before, one.filled) for one, _ in models]
+    count = [min(one.rows - base.rows, one.filled) for one, _ in models]
     if sum(count) > RING:
-        count = [min(new, room) for new in count]
-    parts = [(one, own, new) for (one, own), new in zip(models, count, strict=True)]
-    if base is not None:
-        parts.insert(0, (base, base_numbers, min(base.filled, RING - sum(count))))
-    for one, own, kept in parts:
+        count = [min(new, RING // len(models)) for new in count]
+    kept_of = [min(base.filled, RING - sum(count)), *count]
+    for (one, own), kept in zip([(base, base_numbers), *models], kept_of, strict=True):
         latest = (one.ring_at - kept + np.arange(kept)) % max(one.filled, 1)
         at = slice(result.filled, result.filled + kept)
         result.ring.z[at] = one.moved(result.space)[2][latest]

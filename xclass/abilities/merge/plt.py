@@ -15,9 +15,8 @@ from ...kernels.constants import LARGEST
 from ...reductions.cpt.label_tree import NODES
 from ...reductions.plt import nodes
 from ...reductions.plt.reduction import LabelTree
-from . import index as merged_index
-from . import trees
-from .sources import CONTINUE, Sources, check_names, not_continued
+from . import parts
+from .sources import CONTINUE, Sources, average, check_names, not_continued
 
 
 def _of_all(values: Float32s, m: int, unlearned: float) -> Float32s:
@@ -34,9 +33,9 @@ def merge(target: LabelTree, sources: Sources) -> list[str]:
     check_names(sources)
     grown = max((one.tree for one in learners), key=lambda tree: int(tree.size[NODES]))
     for one, path in zip(learners, sources.paths, strict=True):
-        if not trees.extends(one.tree, base.tree):
+        if not parts.extends(one.tree, base.tree):
             raise not_continued(path, sources.base_path, "its tree has not grown from that of the base")
-        if not trees.extends(grown, one.tree):
+        if not parts.extends(grown, one.tree):
             raise ModelError(
                 f"{' and '.join(sources.paths[:2])} have different trees, whose nodes do not correspond; "
                 f"{CONTINUE}, or give all the same tree, a file of --save_tree, as --plt_tree"
@@ -52,11 +51,8 @@ def merge(target: LabelTree, sources: Sources) -> list[str]:
     begun = np.where(sums[0] > 0, biases[0], np.max(biases, axis=0))  # 1 where a model has begun, else -1
     target.nodes.bias[:m] = merging.weighted_mean(biases[1:], added, begun)
     target.nodes.seen[:m] = np.minimum(sums[0] + np.sum(added, axis=0), LARGEST)
-    merging.average_parameters(
-        target.nodes.regularisation[:, None], [one.nodes.regularisation[:, None] for one in learners],
-        base.nodes.regularisation[:, None],
-    )  # fmt: skip
+    average(target.nodes, sources.of("nodes"), "regularisation")
     target.random[:] = learners[0].random
-    merged_index.merge_frequencies(target.frequencies, [one.frequencies for one in learners], base.frequencies)
+    parts.merge_frequencies(target.frequencies, sources.of("frequencies"))
     target.merge_counts(learners, base)
     return target.merge_threshold(learners)

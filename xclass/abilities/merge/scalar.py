@@ -12,9 +12,9 @@ def listed_tables(learner: Scalar) -> dict[str, tuple[str, ...]]:
 
 
 def merge(learner: Scalar, sources: Sources) -> list[str]:
-    tables, changes = [one.table for one in sources.learners], sources.changes_of("weights")
+    tables, changes = sources.of("table"), sources.changes_of("weights")
     learner.table, k = merging.merge_tables(
-        learner.table, tables, sources.base.table, learner.rule.adaptive, sources.examples, changes
+        learner.table, tables.learners, tables.base, learner.rule.adaptive, sources.examples, changes
     )
     learner.tables = [learner.table]
     check_continued(k, sources)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ...binary import merging
 from ...errors import ModelError
+from ...model.stored_arrays import MAX_SUM
 from ...model.table_changes import Changes
 
 CONTINUE = "let all continue from one model that has learned from an example of each class, and give it as --base"
@@ -30,9 +34,27 @@ class Sources(NamedTuple):
     # them empty. Only for models that have the classes, and trees, of the base
     changes: Sequence[Mapping[str, Changes]]
 
+    def of(self, name: str) -> Sources:
+        """Return the parts of the learners that an attribute holds."""
+        return self._replace(learners=[getattr(one, name) for one in self.learners], base=getattr(self.base, name))
+
     def changes_of(self, table: str) -> list[Changes | None]:
         """Return the changes of a table in each model, None for the models that have it themselves."""
         return [own.get(table) for own in self.changes]
+
+
+def add_up(target: Any, sources: Sources, name: str, most: float = MAX_SUM) -> None:
+    """Fill counts, the array `name` of an object, with those of the base and what each of the others has added."""
+    values = sources.of(name)
+    getattr(target, name)[:] = np.minimum(merging.added_counts(values.learners, values.base), most)
+
+
+def average(target: Any, sources: Sources, name: str) -> None:
+    """Fill parameters and their sums, see `merging.average_parameters`, float64[2, ...]."""
+    values, own = sources.of(name), getattr(target, name)
+    merging.average_parameters(
+        own.reshape(2, -1), [one.reshape(2, -1) for one in values.learners], values.base.reshape(2, -1)
+    )
 
 
 def not_continued(path: str, base_path: str, reason: str) -> ModelError:

@@ -22,20 +22,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..abilities.find import ability
-from ..abilities.merge.sources import Sources, not_continued
-from ..api import configuration, files, model_contents
-from ..api.configuration import LearnerUse
-from ..api.learner import Learner
-from ..api.learner_core import LearnerCore
-from ..api.model_contents import LARGEST_COUNT, Contents
-from ..api.progress import SUMS
-from ..data import class_names, schema
-from ..errors import ModelError, UsageError, XclassWarning
-from ..kernels import jit
-from ..kernels.constants import LARGEST
-from ..model.table_changes import Changes
-from . import options
+from .abilities.find import ability
+from .abilities.merge.sources import Sources, not_continued
+from .api import configuration, files, model_contents
+from .api.configuration import LearnerUse
+from .api.learner import Learner
+from .api.learner_core import LearnerCore
+from .api.model_contents import LARGEST_COUNT, Contents
+from .api.progress import SUMS
+from .api.unknown_features import learned_columns, shifted
+from .binary import merging
+from .data import class_names, column_numbers, schema
+from .errors import ModelError, UsageError, XclassWarning
+from .kernels import jit
+from .kernels.constants import LARGEST
+from .model import stored_arrays
+from .model.table_changes import Changes
+from .options.declare import Option, long_flag, options_of
+from .options.resolve import as_typed
+from .reductions import registry
+from .system.printable import short_repr
+
+BASE = "the base"  # its name in messages, before that of its file if it has one
+NAMES = "named_labels"  # compared by `classes`
+GROWTH = "max_doublings"  # its default depends on the memory of the machine; the merged model has the largest
+SIZE = "bits"  # its default may depend on it, too
+TREE = "cpt_tree"  # trees are compared, not the names of their files; the rest says how classes are added later
+WAYS_TO_ADD = ("balanced", "random")  # values of --cpt_tree that add classes in another way than all others
 
 
 class _Model(NamedTuple):
@@ -104,12 +117,12 @@ def merged(
         raise UsageError("merge() takes a list of at least one model, such as ['a.bin', 'b.bin']")
     jit.activate(hide_scipy=False)
     every = [_read(model, f"model {number}") for number, model in enumerate(models, 1)]
-    start = None if base is None else _read(base, options.BASE)
+    start = None if base is None else _read(base, BASE)
     _check_different(every, start)
     models_and_base = _with_names([*every, *([start] if start is not None else [])])
     _check_names(models_and_base)
     every, start = models_and_base[: len(every)], models_and_base[-1] if start is not None else None
-    chosen = options.merged_options(
+    chosen = merged_options(
         [model.contents.options for model in every],
         [model.path for model in every],
         start.contents.options if start is not None else None,
@@ -120,7 +133,7 @@ def merged(
     if start is not None:
         _check_continued(every, start)
     identity = _is_identity(models if base is None else [*models, base])
-    learner, notes = _merged(_changed(every, start), start, chosen)
+    learner, notes = _merged(_changed(every, start), start, chosen, identity=identity)
     return Learner.of(learner, identity), notes
 
 
@@ -144,7 +157,7 @@ def merged_parts(parts: Sequence[Part], base: Contents, start: LearnerCore) -> t
     """
 
     def model(number: int, contents: Contents) -> _Model:
-        names = class_names.separated(contents.options.get(options.NAMES) or "")
+        names = class_names.separated(contents.options.get(NAMES) or "")
         return _Model(f"part {number}", contents, names, number.to_bytes(8, "big"))
 
     every = [model(number, part.contents) for number, part in enumerate(parts, 1)]
@@ -165,7 +178,7 @@ def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
         path = files.path_of(model)
         contents = model_contents.load(path)
     configuration.of_model(path, contents.options)  # checks them
-    names = class_names.separated(contents.options.get(options.NAMES) or "")
+    names = class_names.separated(contents.options.get(NAMES) or "")
     return _Model(path, contents, names, _digest(contents))
 
 
@@ -176,10 +189,10 @@ def _digest(contents: Contents) -> bytes:
     text = json.dumps(record, sort_keys=True, default=repr)
     sums = hashlib.blake2b(text.encode("utf-8", "surrogatepass"))
     for name in sorted(contents.arrays):
-        array = np.ascontiguousarray(np.asarray(contents.arrays[name]))
+        array = contents.arrays[name]
         sums.update(f"{name} {array.dtype.str} {array.shape} ".encode("utf-8", "surrogatepass"))
-        if array.size:
-            sums.update(array.view(np.uint8).reshape(-1).data)
+        for piece in stored_arrays.pieces_of(array) if array.shape else [np.asarray(array)]:
+            sums.update(np.ascontiguousarray(piece).tobytes())
     return sums.digest()
 
 
@@ -256,12 +269,12 @@ def _check_names(models: Sequence[_Model]) -> None:
 
 
 def _check_schemas(models: Sequence[_Model]) -> None:
-    with_tables = [model for model in models if model.contents.schema]
-    for model in with_tables[1:]:
-        difference = with_tables[0].contents.schema.difference(model.contents.schema)
+    known = [model for model in models if model.contents.schema.is_known]
+    known.sort(key=lambda model: not model.contents.schema)  # tables first
+    for model in known[1:]:
+        difference = known[0].contents.schema.difference(model.contents.schema)
         if difference:
-            paths = with_tables[0].path, model.path
-            raise ModelError(f"{difference.format(*paths)}; train both from the same columns")
+            raise ModelError(f"{difference.format(known[0].path, model.path)}; train both from the same columns")
     of_rows = [model for model in models if model.contents.schema.width]
     for model in of_rows[1:]:
         first, width = of_rows[0].contents.schema.width, model.contents.schema.width
@@ -270,6 +283,17 @@ def _check_schemas(models: Sequence[_Model]) -> None:
                 f"{of_rows[0].path} has learned from rows of {first} columns, and {model.path} from rows of {width}; "
                 "train both from rows of the same columns"
             )
+
+
+def _notes_about_columns(models: Sequence[_Model], learners: Sequence[LearnerCore], identity: bool) -> list[str]:
+    """Return a note for each model whose columns seem to be counted from another number than those of the first."""
+    rule, advice = configuration.hashing(learners[0].config, identity), column_numbers.ALIKE
+    pairs = zip(models[1:], learners[1:], strict=True)
+    notes = (
+        shifted(learners[0], learned_columns(learner, rule), rule, model.path, advice, models[0].path)
+        for model, learner in pairs
+    )
+    return [note for note in notes if note]
 
 
 def _check_continued(models: Sequence[_Model], base: _Model) -> None:
@@ -286,10 +310,12 @@ def _merged(
     chosen: Mapping[str, Any],
     changes: Sequence[Mapping[str, Changes]] | None = None,
     start: LearnerCore | None = None,
+    identity: bool = False,
 ) -> tuple[LearnerCore, list[str]]:
     """Merge models that have the same options, without those that are equal to the base.
 
-    `changes` are as in `Sources`. `start` is the learner of the base, which is closed; it is restored by default.
+    `changes` are as in `Sources`, None for models that have learned apart. `start` is the learner of the base, which is
+    closed; it is restored by default. `identity` is as `_is_identity` returns it.
     """
     with contextlib.ExitStack() as stack:
         if start is not None:
@@ -304,7 +330,8 @@ def _merged(
         record = learners[0].config.reduction
         merge = ability(record, "merge")
         if merge is None:
-            raise ModelError(f"--{record.name}: its models cannot be merged, because {record.not_merged}")
+            reason = record.not_merged or "it has no rule for that"
+            raise ModelError(f"--{record.name}: its models cannot be merged, because {reason}")
         base_names = base.names if base is not None else ()
         spellings: dict[str, str] = {}  # of the names of all classes, the first of each
         for name in itertools.chain(base_names, *(model.names for model in models)):
@@ -329,6 +356,8 @@ def _merged(
                 list(map(class_names.key_of, base_names)), list(spellings), listed,
             )  # fmt: skip
             notes: list[str] = merge.merge(target.reduction, sources)
+            if changes is None:
+                notes += _notes_about_columns(models, learners, identity)
             _merge_totals(target, models, base)
             known = [model.contents.schema for model in (*models, *([base] if base is not None else []))]
             target.schema.replace(next(filter(None, known), target.schema))
@@ -336,6 +365,11 @@ def _merged(
                 target.schema.add_form(one.form or schema.OTHER)
                 target.schema.width = target.schema.width or one.width
                 target.schema.separator = target.schema.separator or one.separator
+            for option, field, default in (("label_separator", "separator", ","), ("label_columns", "labels", "")):
+                kept, *values = (getattr(one, field) or default for one in (target.schema, *filter(None, known)))
+                if any(value != kept for value in values):
+                    value = short_repr(kept if isinstance(kept, str) else ",".join(kept))
+                    notes.append(f"the models have learned with different values of --{option}; {value} is kept")
             target.schema.classes = min((one.classes for one in known), default="")
             names = [name for one in known for name in target.schema.add_names(one.names)]
             if names:
@@ -350,7 +384,7 @@ def _merged(
 
 def _restored(model: _Model, chosen: Mapping[str, Any]) -> LearnerCore:
     """Return the learner of a model, with the options of the merged model and its own names."""
-    stored = {**chosen, options.NAMES: model.contents.options.get(options.NAMES)}
+    stored = {**chosen, NAMES: model.contents.options.get(NAMES)}
     config = configuration.of_model(model.path, stored)
     with model_contents.naming(model.path):
         return LearnerCore(config, LearnerUse(loaded=True), _copied(model.contents))
@@ -362,7 +396,7 @@ def _copied(contents: Contents) -> Contents:
 
 
 def _new(chosen: Mapping[str, Any], names: Sequence[str]) -> LearnerCore:
-    config = configuration.of_model("the merged model", {**chosen, options.NAMES: ",".join(names) or None})
+    config = configuration.of_model("the merged model", {**chosen, NAMES: ",".join(names) or None})
     return LearnerCore(config, LearnerUse(loaded=True))
 
 
@@ -384,10 +418,9 @@ def _merge_totals(target: LearnerCore, models: Sequence[_Model], base: _Model | 
     target.progress.resume(counters, target.examples)
 
 
-def _total(values: Sequence[float], base: float) -> float:
+def _total(values: Sequence[float], base: float) -> Any:
     """Return the base's value and what each of some values has added to it."""
-    changed = [value for value in values if value != base]
-    return changed[0] if len(changed) == 1 else base + sum(_added(value, base) for value in changed)
+    return merging.added_counts([np.array(value) for value in values], np.array(base)).item()
 
 
 def _weight(clock: float, base: float) -> float:
@@ -399,3 +432,93 @@ def _weight(clock: float, base: float) -> float:
 def _added(value: float, base: float) -> float:
     """Return what a total has grown by since the base, all of it if it is smaller than the base's."""
     return value - base if base <= value < math.inf else value
+
+
+# -- options
+
+
+def merged_options(
+    models: Sequence[Mapping[str, Any]], paths: Sequence[str], base: Mapping[str, Any] | None, base_path: str
+) -> dict[str, Any]:
+    """Return the options of the merged model; raise ModelError, with a line for each, if options differ.
+
+    `models` and `base` are stored options, field name -> JSON value. Those of the base may differ where an option may
+    be adjusted when learning continues, and all may differ where it is about measures: then the default is kept.
+    """
+    declared = _declared(models[0])
+    lines = []
+    for options, path in zip(models[1:], paths[1:], strict=True):
+        lines += _differences(models[0], paths[0], options, path, declared, strict=True)
+    if base is not None:
+        base_path = base_path if base_path == BASE else f"{BASE} {base_path}"
+        lines += _differences(models[0], paths[0], base, base_path, declared, strict=False)
+    if lines:
+        advice = "train them with the same options, or merge those that have the same"
+        if len({options.get(SIZE) for options in models}) > 1:
+            advice += (
+                "; without -b the size of the table can depend on the memory of the machine, so give all the same -b"
+            )
+        raise ModelError("models can only be merged if their options are the same:", *dict.fromkeys(lines), advice)
+    merged = dict(models[0])
+    if merged.get(TREE) is not None:
+        merged[TREE] = min(options[TREE] for options in models)  # whatever the order of the models
+    if merged.get(GROWTH) is not None:
+        merged[GROWTH] = max(options[GROWTH] for options in models)
+    for name in merged.keys() & declared.keys():
+        if declared[name].measures and any(options.get(name) != merged[name] for options in models):
+            merged[name] = declared[name].default
+    return merged
+
+
+def _declared(options: Mapping[str, Any]) -> dict[str, Option]:
+    """Return the declarations of options, by field name; where reductions share a name, that of the chosen one."""
+    declared = configuration.declared_options()
+    for record in registry.REDUCTIONS:
+        if options.get(record.name) is not None:
+            declared.update(options_of(record.options))
+    return declared
+
+
+def _differences(
+    first: Mapping[str, Any],
+    first_path: str,
+    second: Mapping[str, Any],
+    second_path: str,
+    declared: Mapping[str, Option],
+    strict: bool,
+) -> list[str]:
+    """Return a line for each option that differs between two models; unless `strict`, adjustable options may."""
+    lines = []
+    reductions = _reduction(first, first_path), _reduction(second, second_path)
+    if reductions[0] != reductions[1]:  # options of different reductions are not compared
+        return [f"  {first_path} is a model of {reductions[0]}, {second_path} is one of {reductions[1]}"]
+    for name in sorted({*first, *second} - {NAMES}):
+        values = _given(name, first.get(name)), _given(name, second.get(name))
+        option = declared.get(name)
+        if values[0] == values[1] or (option is not None and (option.measures or (option.adjustable and not strict))):
+            continue
+        if name == GROWTH and all(values):  # a model that cannot grow has shorter hashes of features
+            continue
+        has = [_as_typed(name, option, value) for value in values]
+        lines.append(f"  {first_path} has {has[0]}, {second_path} has {has[1]}")
+    return lines
+
+
+def _reduction(options: Mapping[str, Any], path: str) -> str:
+    chosen = any(options.get(record.name) is not None for record in registry.REDUCTIONS)
+    return f"--{configuration.chosen_name(configuration.of_model(path, options))}" if chosen else "no reduction"
+
+
+def _given(name: str, value: Any) -> Any:
+    """Return the value of an option that is compared, None if it is not given."""
+    if name == TREE and value is not None and value not in WAYS_TO_ADD:
+        return "general"
+    return None if value is False or value == [] else value
+
+
+def _as_typed(name: str, option: Option | None, value: Any) -> str:
+    if option is None:
+        return f"--{name} {value}"
+    if value is None:
+        return f"no {long_flag(option)}"
+    return as_typed(option, tuple(value) if isinstance(value, list) else value)

@@ -1,4 +1,9 @@
-"""Shrink a model: keep what predictions need, without the least salient weights, and the others in fewer bits."""
+"""Shrink a model: keep what predictions need, without the least salient weights, and the others in fewer bits.
+
+Source    LeCun, Denker, Solla, "Optimal Brain Damage", NIPS 1989: leaving out a weight w costs w**2 times the second
+          derivative of the loss, for which AdaGrad's sum of squared gradients G stands.
+Names     saliency of a weight: |w| * sqrt(G), or |w| if the model has no G.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +13,46 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..api import configuration, files, model_contents
-from ..api.configuration import LearnerUse
-from ..api.learner import load
-from ..api.learner_core import LearnerCore
-from ..api.model_contents import Contents
-from ..api.progress import Progress
-from ..array_types import Bools
-from ..errors import ModelError, UsageError
-from ..kernels import jit
-from ..model import compact_columns
-from ..model.stored_arrays import Stored
-from ..reductions.core.spec import Wanted
-from ..system import thread_limit
-from ..text import reader
-from . import pruning
-from .pruning import Table
+from .api import configuration, files, model_contents
+from .api.configuration import LearnerUse
+from .api.learner import load
+from .api.learner_core import LearnerCore
+from .api.model_contents import Contents
+from .api.progress import Progress
+from .array_types import AnyArray, Bools, Float32s, UInt32s
+from .errors import ModelError, UsageError
+from .kernels import tagged_format
+from .kernels.jit import activate, jit
+from .model import compact_columns
+from .model.stored_arrays import Stored
+from .reductions.core.spec import Wanted
+from .system import thread_limit
+from .text import reader
 
 DEFAULT_PART = 4  # without other wishes, the new file has at most this part of the bytes of the old one, unless
 DEFAULT_KEEP = 0.25  # fewer weights than this share would be kept
 ENTRY_BYTES = 1000  # most bytes of the entries of a table in the header
 WIDTHS = (16, 8, 4)  # bits of a weight, the best first
-SMALLEST_PROBABILITY = 1e-9  # of a label in the log loss
 LEAST_SHARE = 2.0**-20
 SEARCH_STEPS = 24
+
+
+class Table(NamedTuple):
+    """Hold the rows of a weight table that have a weight other than 0."""
+
+    name: str
+    column: AnyArray  # float32[n] or uint32[n], weights or tagged words
+    slot: UInt32s  # uint32[n], their slots, rising
+    saliency: Float32s  # float32[n]
+
+    @property
+    def slots(self) -> int:
+        """Return the number of slots up to the last one in use."""
+        return int(self.slot[-1]) + 1 if len(self.slot) else 0
+
+    @property
+    def tagged(self) -> bool:
+        return bool(self.column.dtype == np.uint32)
 
 
 class Setting(NamedTuple):
@@ -58,7 +79,7 @@ def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: fl
     bits : 4, 8 or 16 bits for each weight; None for the most with which all weights that are kept fit into `size`
     keep : share of the weights that are kept, above 0 and at most 1; None for as many as fit into `size`
     """
-    jit.activate(hide_scipy=False)
+    activate(hide_scipy=False)
     contents = model_contents.load(path)
     config = configuration.of_model(path, contents.options).with_values({"predict_only_model": True})
     whole = dict(contents.arrays)
@@ -66,7 +87,7 @@ def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: fl
         learner = LearnerCore(config, LearnerUse(loaded=True), contents._replace(arrays=dict(whole)))
     with learner:
         reduced = learner.contents()
-        tables = pruning.tables_of(reduced.arrays, whole)
+        tables = tables_of(reduced.arrays, whole)
         if not tables and reduced.arrays.keys() == whole.keys():
             raise ModelError(
                 f"{path}: a model of --{config.reduction.name} has no weight tables to shrink, and this one has "
@@ -81,7 +102,7 @@ def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: fl
         arrays: dict[str, Stored] = dict(others)
         kept = 0
         for table in tables:
-            part = pruning.kept(table, setting.keep)
+            part = kept_of(table, setting.keep)
             kept += len(part.slot)
             arrays.update(compact_columns.compacted(part.name, part.column, part.slot, part.slots, setting.bits))
         weights = sum(len(table.slot) for table in tables)
@@ -97,32 +118,28 @@ class Loss(NamedTuple):
 
 def loss(path: str, source: reader.Options) -> Loss:
     """Return the average loss of a model on the examples of files, which have to have labels."""
-    wrong, p = [np.empty(0, np.bool_)], [np.empty(0)]
+    wrong = [np.empty(0, np.bool_)]
     with load(path) as learner:
         model = learner.core
-        kind = model.config.reduction.labels
-        counted = Progress(kind, None)
-        wanted = Wanted(example_probabilities=model.config.reduction.probabilities)
+        record = model.config.reduction
+        counted = Progress(record.labels, None)
         batches = (batch for _, batch in files.batches(model, source))
-        for task in thread_limit.each(model.predict(batches, wanted)):
+        for task in thread_limit.each(model.predict(batches, Wanted(example_probabilities=record.probabilities))):
             counted.count(task)
-            labelled = ~np.isnan(task.batch.label)
             assert task.prediction is not None  # the stages have set it
             is_wrong = task.prediction != task.batch.label
-            if kind == "multilabel" and task.loss is not None:
+            if record.labels == "multilabel" and task.loss is not None:
                 is_wrong = task.loss > 0
-            wrong.append(is_wrong[labelled])
-            if task.label_probability is not None:
-                p.append(task.label_probability[labelled])
+            wrong.append(is_wrong[~np.isnan(task.batch.label)])
+        report = model.reduction.report
     if counted.average_loss is None:
         raise UsageError(
             f"-d {' '.join(source.data)}: it has no labelled examples, so there is no error; give data with labels"
         )
-    known = np.concatenate(p)
-    known = known[~np.isnan(known)]
-    log_loss = float(-np.log(np.maximum(known, SMALLEST_PROBABILITY)).mean()) if len(known) else None
-    name = "average loss" if kind == "simple" else "error"
-    return Loss(name, counted.average_loss, None if kind == "simple" else np.concatenate(wrong), log_loss)
+    log_loss = None if report is None else report.figures().get("log_loss")
+    if record.labels == "simple":
+        return Loss("average loss", counted.average_loss, None, log_loss)
+    return Loss("error", counted.average_loss, np.concatenate(wrong), log_loss)
 
 
 def _other_arrays(arrays: Mapping[str, Stored], tables: Sequence[Table]) -> dict[str, Stored]:
@@ -164,5 +181,71 @@ def _setting(tables: Sequence[Table], room: int | None, bits: int | None, keep: 
 
 def _table_bytes(tables: Sequence[Table], setting: Setting) -> int:
     """Return an upper bound of the bytes of the tables."""
-    kept = [(pruning.rows_kept(len(table.slot), setting.keep), table) for table in tables]
+    kept = [(rows_kept(len(table.slot), setting.keep), table) for table in tables]
     return sum(compact_columns.most_bytes(n, table.slots, setting.bits, table.tagged) for n, table in kept)
+
+
+def tables_of(for_prediction: Mapping[str, Stored], whole: Mapping[str, Stored]) -> list[Table]:
+    """Return the weight tables of a model, sorted by their names.
+
+    `for_prediction` are the arrays that predictions need; `whole` are those of the model as it was saved, which may
+    have G.
+    """
+    found = []
+    for key in sorted(for_prediction):
+        name, _, end = key.rpartition(".")
+        if end not in ("w", "word"):
+            continue
+        column, index = _rows(for_prediction, name, np.asarray(for_prediction[key]))
+        w = compact_columns.weights(column)
+        saliency = np.abs(w)
+        g = _squares(name, whole, index)
+        if g is not None and g.any():
+            saliency = saliency * np.sqrt(g)
+        has_weight = w != 0
+        saliency = np.nan_to_num(saliency[has_weight], nan=np.inf)
+        found.append(Table(name, column[has_weight], index[has_weight], saliency))
+    return found
+
+
+def kept_of(table: Table, share: float) -> Table:
+    """Return a table with this share of its rows: those with the largest saliency, the first ones if some are equal."""
+    n = rows_kept(len(table.slot), share)
+    if n == len(table.slot):
+        return table
+    order = np.sort(np.argsort(-table.saliency, kind="stable")[:n])
+    return table._replace(column=table.column[order], slot=table.slot[order], saliency=table.saliency[order])
+
+
+def rows_kept(rows: int, share: float) -> int:
+    return min(rows, int(np.ceil(rows * share)))
+
+
+def _rows(arrays: Mapping[str, Stored], name: str, column: AnyArray) -> tuple[AnyArray, UInt32s]:
+    stored = arrays.get(f"{name}.index")
+    index = np.arange(len(column), dtype=np.uint32) if stored is None else np.asarray(stored)
+    return column, index
+
+
+def _squares(name: str, arrays: Mapping[str, Stored], wanted: UInt32s) -> Float32s | None:
+    """Return G of some slots as float32[n], 0 where a model does not store it; None if it has none at all."""
+    if f"{name}.g" in arrays:
+        column = np.asarray(arrays[f"{name}.g"])
+    elif f"{name}.word" in arrays:
+        word = np.asarray(arrays[f"{name}.word"])
+        column = np.empty(len(word), np.float32)
+        word_squares(word, column)
+    else:
+        return None
+    column, index = _rows(arrays, name, column)
+    if not len(index):
+        return np.zeros(len(wanted), np.float32)
+    at = np.minimum(np.searchsorted(index, wanted), len(index) - 1)
+    return np.where(index[at] == wanted, column[at], np.float32(0))
+
+
+@jit
+def word_squares(word: UInt32s, g: Float32s) -> None:
+    """Write G of tagged words: `word` is uint32[n], `g` is float32[n], written."""
+    for i in range(len(word)):
+        g[i] = tagged_format.decode_g(word[i])

@@ -1,17 +1,21 @@
-"""Merge indexes of features: pairs of a class and its count, and the lengths of the centroids of the classes.
+"""Merge what several learners have: indexes of features, the counts of features, and trees of labels.
 
-Idea      Counts are added since the base, class by class; classes are found by their labels. A row keeps the classes
-          with the largest counts; a class that all models have dropped since the base stays dropped. Its wear is added,
-          too, and reaches at most the count of the last class. The squared length of a centroid is not a sum over
-          models, because the centroids of the models differ in direction. It is computed from the merged counts, times
-          the ratio between what the models store and what the same computation gives for their own counts.
-Cost      O(rows * slots) for each model, to find its changes and to compute lengths.
+Idea      In an index, counts are added since the base, class by class; classes are found by their labels. A row keeps
+          the classes with the largest counts; a class that all models have dropped since the base stays dropped. Its
+          wear is added, too, and reaches at most the count of the last class. The squared length of a centroid is not a
+          sum over models, because the centroids of the models differ in direction. It is computed from the merged
+          counts, times the ratio between what the models store and what the same computation gives for their own
+          counts.
+          A new label of a tree splits a leaf, whose old label goes left. So a tree has grown from another one if it has
+          its nodes and, where a leaf of the other one is split, the label of the leaf is the first one below.
+Cost      O(rows * slots) for each index, to find its changes and to compute lengths; O(nodes) for each tree.
 Names     As in `feature_index`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +24,23 @@ from ...binary.document_frequency import VALUED, WEIGHT, Frequencies
 from ...binary.merging import added_counts
 from ...kernels.constants import LARGEST
 from ...kernels.jit import jit
-from ...model import stored_arrays
 from ...model.table_changes import Changes, joined
+from ...reductions.cpt import binary_nodes, label_tree
+from ...reductions.cpt.label_tree import NODES, Tree
 from ...reductions.multiclass import feature_index
 from ...reductions.multiclass.feature_index import MOST_SHARE, FeatureIndex, Index
+from .sources import Sources, add_up
 
+UNDECIDED = 0.5  # probability of the right child at every node, as of a regressor that has learned nothing
 MOST = float(np.finfo(np.float64).max)  # of the numbers of a class in a model file
 CLASS, COUNT = "class", "count"  # planes of the pairs in a model file
 PLANES = (CLASS, COUNT)
+
+
+def merge_of(target: Any, sources: Sources) -> None:
+    """Merge the indexes of learners, after the counts of their features."""
+    index, frequencies = sources.of("index"), [target.frequencies, *sources.of("frequencies").learners]
+    merge(target.index, index.learners, index.base, frequencies, sources.changes_of("index"))
 
 
 def merge(
@@ -76,13 +89,11 @@ def merge(
     _merge_classes(index, own_numbers, maps, lengths, frequencies[0])
 
 
-def merge_frequencies(target: Frequencies, models: Sequence[Frequencies], base: Frequencies) -> None:
+def merge_frequencies(target: Frequencies, sources: Sources) -> None:
     """Fill new counts of features with those of a base and what models have added to them."""
-    state = added_counts([one.state for one in models], base.state)
-    target.state[:] = np.minimum(state, stored_arrays.MAX_SUM)
-    target.state[VALUED] = max(one.state[VALUED] for one in models)
-    count = added_counts([one.count for one in models], base.count)
-    target.count[:] = np.minimum(count, stored_arrays.MAX_SUM)
+    add_up(target, sources, "state")
+    target.state[VALUED] = max(one.state[VALUED] for one in sources.learners)
+    add_up(target, sources, "count")
 
 
 def _changes(model: Index, base: Index, classes: Int64s) -> Changes:
@@ -146,6 +157,39 @@ def _squared_lengths(index: Index, changes: Changes, classes: int, frequencies: 
     own_classes, counts = changes.planes[CLASS], changes.planes[COUNT]
     add_lengths(index.pair, index.times, index.slots, np.array(changes.rows), own_classes, np.array(counts), w, lengths)
     return lengths
+
+
+# -- trees
+
+
+def extends(tree: Tree, base: Tree) -> bool:
+    """Return whether a tree is equal to another one or has grown from it, so that the nodes of both are the same."""
+    nodes = int(base.size[NODES])
+    if nodes == 0 or nodes > int(tree.size[NODES]):
+        return nodes == 0
+    left, inner = tree.left[:nodes], base.left[:nodes] > 0
+    first = tree.label[: int(tree.size[NODES])].copy()
+    fill_first_labels(tree, first)
+    return bool(
+        np.array_equal(left[inner], base.left[:nodes][inner])
+        and (left[~inner] >= nodes * (left[~inner] > 0)).all()
+        and np.array_equal(first[:nodes][~inner], base.label[:nodes][~inner])
+    )
+
+
+def leaves(tree: Tree) -> Int64s:
+    """Return the labels of a tree, int64[leaves]."""
+    label = tree.label[: int(tree.size[NODES])]
+    return label[label > 0]
+
+
+def with_missing(tree: Tree, labels: Sequence[int]) -> Tree:
+    """Insert those of some labels that a tree lacks, each where it is balanced; return it, or a larger one."""
+    for label in labels:
+        if not label_tree.has_capacity(tree):
+            tree = label_tree.with_double_capacity(tree)
+        insert(tree, label)
+    return tree
 
 
 # -- kernels
@@ -265,3 +309,29 @@ def merge_rows(
             times[s + 1] = min(total[best], LARGEST) if place < size else 0.0
             if place < size:
                 total[best] = -1.0
+
+
+@jit
+def fill_first_labels(tree: Tree, first: Int64s) -> None:
+    """Set `first` (int64[nodes], labels of the leaves) at inner nodes to the label of the leftmost leaf below."""
+    for a in range(tree.size[NODES] - 1, -1, -1):
+        if tree.left[a] > 0:
+            first[a] = first[tree.left[a]]
+
+
+@jit
+def insert(tree: Tree, label: Int) -> None:
+    """Insert a label, see `with_missing`; the tree has capacity for it."""
+    if label_tree.find(tree, label) >= 0:
+        return
+    if tree.size[NODES] == 0:
+        label_tree.insert_root(tree, label)
+        return
+    a = np.int64(0)
+    tree.leaves[a] += 1
+    while tree.left[a] > 0:
+        left = np.int64(tree.left[a])
+        sides = np.float64(tree.leaves[left]), np.float64(tree.leaves[left + 1])
+        a = left + 1 if binary_nodes.objective(1.0, UNDECIDED, sides[0], sides[1]) > 0.0 else left
+        tree.leaves[a] += 1
+    label_tree.split(tree, a, label)

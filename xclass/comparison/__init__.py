@@ -1,1 +1,0 @@
-"""Compare the errors of runs over the same examples (`xclass compare`)."""

@@ -1,1 +1,0 @@
-"""Merge models that learned apart."""

@@ -1,1 +1,0 @@
-"""Make models for prediction smaller, by leaving out weights and by storing the others in fewer bits."""
