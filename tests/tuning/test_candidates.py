@@ -12,11 +12,11 @@ from xclass.api.configuration import LearnerUse
 from xclass.api.learner_core import LearnerCore
 from xclass.cache import source as cache
 from xclass.data import batch_ops
-from xclass.errors import DataError, UsageError
+from xclass.errors import DataError
 from xclass.kernels import jit
-from xclass.options.search import between, one_of
+from xclass.options.declare import between, one_of
 from xclass.text import reader
-from xclass.tuning.candidate import Candidate
+from xclass.tuning.evaluator import Candidate
 from xclass.tuning.results import CHUNKS, Span
 from xclass.tuning.settings import Setting, Space
 from xclass.tuning.stream import Stream
@@ -89,7 +89,7 @@ def test_several_threads_may_read_at_the_same_time(stream):
 
 @pytest.mark.parametrize("metric", ["error", "log_loss", "squared", "top5"])
 def test_losses_are_those_of_the_library(stream, metric):
-    candidate = Candidate(space(stream, metric=metric), Setting("multiclass", 0), stream, metric)
+    candidate = Candidate(space(stream, metric=metric), Setting("multiclass", 0))
     for span in SPANS:  # the second continues from the first
         result = candidate.run(span, lambda: None)
         assert result.loss == pytest.approx(expected("multiclass", None, span)[metric], abs=1e-6)
@@ -111,7 +111,7 @@ def test_losses_are_those_of_the_library(stream, metric):
 )
 def test_every_reduction_learns_as_in_the_library(stream, reduction, classes, options):
     setting = Setting(reduction, classes, tuple(options.items()))
-    candidate = Candidate(space(stream, reduction, classes), setting, stream, "error")
+    candidate = Candidate(space(stream, reduction, classes), setting)
     for span in SPANS:
         assert candidate.run(span, lambda: None).loss == pytest.approx(
             expected(reduction, classes or None, span, **options)["error"]
@@ -120,7 +120,7 @@ def test_every_reduction_learns_as_in_the_library(stream, reduction, classes, op
 
 def test_several_passes_begin_anew(stream):
     setting = Setting("multiclass", 0, (("passes", 3),))
-    candidate = Candidate(space(stream), setting, stream, "error")
+    candidate = Candidate(space(stream), setting)
     for span in (*SPANS, Span(((0, 600), (900, N)), (600, 900))):
         result = candidate.run(span, lambda: None)
         assert candidate.size == 0
@@ -128,14 +128,14 @@ def test_several_passes_begin_anew(stream):
 
 
 def test_a_part_in_the_middle_is_not_continued_to(stream):
-    candidate = Candidate(space(stream), Setting("multiclass", 0), stream, "error")
+    candidate = Candidate(space(stream), Setting("multiclass", 0))
     candidate.run(SPANS[0], lambda: None)
     span = Span(((0, 600), (900, N)), (600, 900))
     assert candidate.run(span, lambda: None).loss == pytest.approx(expected("multiclass", None, span)["error"])
 
 
 def test_an_exception_between_batches_ends_the_work_and_frees_the_learner(stream):
-    candidate = Candidate(space(stream), Setting("multiclass", 0), stream, "error")
+    candidate = Candidate(space(stream), Setting("multiclass", 0))
 
     def check():
         raise KeyboardInterrupt
@@ -156,7 +156,7 @@ def test_names_of_classes_are_numbered_once(tmp_path):
     names = Space(made, {"learn_names": True}, None, "error", {})
     assert made.facts("").classes == K and len(made.names) == K
     for setting in names.reductions:
-        result = Candidate(names, setting, made, "error").run(Span(((0, 1000),), (1000, 1300)), lambda: None)
+        result = Candidate(names, setting).run(Span(((0, 1000),), (1000, 1300)), lambda: None)
         assert result.loss < 0.5
     made.close()
 
@@ -198,11 +198,6 @@ def test_scorers_of_lists_have_their_own_search(tmp_path):
     lists.close()
     assert {"arow_r", "ngram", "passes"} <= searches.keys()
     assert {"learning_rate", "l1", "loss_function", "layout", "rank_by"}.isdisjoint(searches)
-
-
-def test_reductions_without_probabilities_are_left_out(stream):
-    with pytest.raises(UsageError, match="--ect does not estimate probabilities; give --metric error"):
-        Space(stream, {}, ("ect", K), "log_loss", {})
 
 
 def test_reductions_that_cannot_have_a_fixed_option_are_left_out(stream):

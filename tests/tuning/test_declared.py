@@ -1,4 +1,4 @@
-"""Searches declared beside options, ranges given by --range, durations and amounts of memory."""
+"""Searches declared beside options, and ranges given by --range."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import pytest
 
 from xclass.api import configuration
 from xclass.errors import UsageError
-from xclass.options import search
-from xclass.options.declare import from_stored, options_of
-from xclass.options.search import Facts, between, flag, one_of
+from xclass.options.declare import Facts, between, flag, from_stored, one_of, options_of, search_for
 from xclass.run.passes import Options as PassOptions
-from xclass.tuning import quantities, ranges
+from xclass.tuning.options import ranges
+from xclass.tuning.settings import declared
 
 FACTS = Facts("multiclass", 1000, 50_000, 12.0, True, "ab")
-DECLARED = {**configuration.declared_options(), "passes": options_of(PassOptions)["passes"]}
+DECLARED = declared()
 
 
 def searches():
@@ -25,7 +24,7 @@ def searches():
     for group, options in {**groups, "passes": PassOptions}.items():
         for reduction in ("multiclass", "cpt", "oaa", "softmax_tree", "recall_tree", "log_multi"):
             for field, option in options_of(options).items():
-                found = search.resolved(option.search, FACTS._replace(reduction=reduction))
+                found = search_for(option.search, FACTS._replace(reduction=reduction))
                 if found is not None:
                     yield f"{group}-{reduction}-{field}", option, found
 
@@ -46,8 +45,8 @@ def test_an_option_can_have_every_value_that_its_search_tries(name, option, foun
 @pytest.mark.parametrize("reduction", ["plt", "multilabel_oaa", "multilabel"])
 def test_a_threshold_is_searched_where_the_measure_depends_on_it(reduction):
     declared = options_of(configuration.option_groups()[reduction])["threshold"]
-    assert search.resolved(declared.search, FACTS._replace(reduction=reduction)) is None
-    found = search.resolved(declared.search, FACTS._replace(reduction=reduction, metric="micro_f1"))
+    assert search_for(declared.search, FACTS._replace(reduction=reduction)) is None
+    found = search_for(declared.search, FACTS._replace(reduction=reduction, metric="micro_f1"))
     assert found is not None and {found.draw(random.Random(seed)) for seed in range(50)} >= {"auto", 0.2}
     assert from_stored(declared, "auto") == "auto"
 
@@ -80,53 +79,22 @@ def test_values_have_few_digits():
     [
         ("l log 1 2", "there is no option l"),
         ("-l", "give 'OPTION KIND VALUES'"),
-        ("-l uniform 1 2", "KIND is one of log, linear, int, one, flag"),
         ("-l log 1", "log takes 2 values"),
         ("-l log 0 2", "the values must rise, from above 0"),
         ("-l linear 3 2", "the values must rise"),
-        ("-l int 1 2", "the values of the option are not whole numbers; give log or linear"),
-        ("--trees log 1 2", "the values of the option are whole numbers; give int or one"),
         ("--trees one", "one takes at least one value"),
         ("--trees one 99", "--trees: 99 is out of range; give a whole number from 1 to 64"),
         ("--rerank one 1", "give flag, because the option takes no value"),
         ("--trees flag", "give another kind than flag"),
-        ("--cpt_tree int 1 2", "the values of the option are no numbers; give the kind one"),
         ("--nosuch one 1", "there is no option --nosuch"),
     ],
 )
 def test_wrong_ranges_are_refused(text, message):
     with pytest.raises(UsageError, match=re.escape(message)):
-        ranges.read([text], DECLARED)
-
-
-def test_two_ranges_of_an_option_are_refused():
-    with pytest.raises(UsageError, match="-l has two ranges"):
-        ranges.read(["-l log 1 2", "-l log 2 3"], DECLARED)
+        ranges([text], DECLARED)
 
 
 def test_ranges_are_read():
-    found = ranges.read(["-l log 0.05 5", "--trees one 1 2 4", "--ngram one 2 3", "--rerank flag"], DECLARED)
+    found = ranges(["-l log 0.05 5", "--trees one 1 2 4", "--ngram one 2 3", "--rerank flag"], DECLARED)
     assert found["learning_rate"] == between(0.05, 5.0, "log") and found["trees"] == one_of(1, 2, 4)
     assert found["ngram"] == one_of(("2",), ("3",)) and found["rerank"] == flag()
-
-
-@pytest.mark.parametrize(("text", "expected"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400)])
-def test_durations(text, expected):
-    assert quantities.seconds("--time", text) == expected
-
-
-@pytest.mark.parametrize(("text", "expected"), [("1000", 1000), ("2k", 2048), ("1.5G", 3 << 29), ("3MB", 3 << 20)])
-def test_amounts_of_memory(text, expected):
-    assert quantities.size("--memory", text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "m", "-1m", "0", "0m", "5x", "5mb", "1e3", "five", "5 m m"])
-def test_wrong_durations_are_refused(text):
-    with pytest.raises(UsageError, match=r"--time: .* is not a duration; give a number above 0 and s, m, h or d"):
-        quantities.seconds("--time", text)
-
-
-@pytest.mark.parametrize("text", ["", "G", "-1G", "0", "1x", "1s", "lots"])
-def test_wrong_amounts_of_memory_are_refused(text):
-    with pytest.raises(UsageError, match=r"--memory: .* is not an amount of memory"):
-        quantities.size("--memory", text)

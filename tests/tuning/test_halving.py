@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ NOISE = 0.002
 class Line:
     """A space of settings with the options a, b and c, whose values are 1 to 9 and 5 by default."""
 
-    default = DEFAULT
+    default, stream = DEFAULT, SimpleNamespace(n=N)
 
     def first(self):
         return [DEFAULT, *(DEFAULT.changed(field, value) for value in (3, 7) for field in "abc")]
@@ -30,9 +31,6 @@ class Line:
 
     def near(self, setting, rng):
         return setting.changed(rng.choice("abc"), rng.randint(1, 9))
-
-    def drawn(self, rng):
-        return Setting("multiclass", 0, tuple((field, rng.randint(1, 9)) for field in "abc"))
 
     def passes(self, setting):
         return 1
@@ -62,8 +60,8 @@ class Computed:
     def keep_only(self, settings):
         self.sizes = {setting: size for setting, size in self.sizes.items() if setting in settings}
 
-    def results(self, jobs):
-        for setting, span in jobs:
+    def compute(self, settings, span):
+        for setting in settings:
             self.tried[setting] = None
             if (setting, span) in self.found or not self.time_left:
                 continue
@@ -76,7 +74,6 @@ class Computed:
             rng = np.random.default_rng(zlib.crc32(repr((setting.changes, span)).encode()))
             mean = self.loss(setting) + 3 / np.sqrt(span.size) + rng.normal(0, NOISE, CHUNKS)
             self.found[setting, span] = Result(mean * 100, np.full(CHUNKS, 100.0), span.size * self.seconds)
-        return [self.known(*job) for job in jobs]
 
 
 def distance(setting):
@@ -88,7 +85,7 @@ def distance(setting):
 def searched(monkeypatch, evaluator, most=None, trains=False):
     """Return the best setting, and the search; the clock shows the time that learning took."""
     monkeypatch.setattr(halving.time, "monotonic", lambda: evaluator.used)
-    search = Halving(Line(), evaluator, N, 0, most, trains)
+    search = Halving(Line(), evaluator, 0, most, trains)
     return search.run(), search
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from xclass.errors import DataError
-from xclass.tuning import report, results
-from xclass.tuning.results import CHUNKS, Result, Span
+from xclass.tuning import results
+from xclass.tuning.results import CHUNKS, Result, Results, Span
 from xclass.tuning.settings import Setting
-from xclass.tuning.state import State
 
 SPAN = Span(((0, 800),), (800, 1200))
 
@@ -52,7 +48,7 @@ def test_joined_results_weigh_every_example_alike():
 class Space:
     """Settings that are named by their changes."""
 
-    default = Setting("oaa", 3)
+    default, metric = Setting("oaa", 3), "error"
 
     def name(self, setting):
         return self.text(setting)
@@ -74,17 +70,16 @@ def test_every_row_is_compared_with_the_defaults_on_the_same_examples():
         ("(defaults)", tail): constant(0.5), ("(defaults)", fold): constant(0.3), ("--ngram 2", tail): constant(0.45),
         ("--passes 8", tail): constant(0.4), ("--passes 8", fold): constant(0.28), ("--trees 8", tail): constant(0.6),
     }  # fmt: skip
-    rows = report.rows(Space(), [default, best, other], found)
-    assert [(row.setting, row.compared, row.of_defaults) for row in rows if row.setting != default] == [
+    rows = results.rows(Space(), [default, best, other], found)
+    others = [row for row in rows if row.setting != default]
+    assert [(row.setting, row.compared, row.of_defaults.loss) for row in others] == [
         (best, 800, pytest.approx(0.4)), (other, 400, 0.5),
     ]  # fmt: skip
-    assert all(
-        row.difference == pytest.approx(row.result.loss - row.of_defaults) for row in rows if row.setting != default
-    )
-    lines = report.table(Space(), rows, best, "error", known=4)
+    assert all(row.difference[0] == pytest.approx(row.result.loss - row.of_defaults.loss) for row in others)
+    lines = results.table(Space(), rows, best, known=4)
     assert " ".join(lines[1].split()) == "* 0.3400 0.4000 -0.0600 +/- 0.0045 800 3,600 1.0 --passes 8"
     assert "  and 1 more setting" in lines and "The best of 4 settings" in lines[-2]
-    assert "The best" not in "".join(report.table(Space(), rows, default, "error", known=3))
+    assert "The best" not in "".join(results.table(Space(), rows, default, known=3))
 
 
 def test_a_failed_setting_has_no_loss():
@@ -94,43 +89,12 @@ def test_a_failed_setting_has_no_loss():
 def test_results_are_kept_and_read_again(tmp_path):
     path = str(tmp_path / "state")
     one = drawn(np.random.default_rng(4), 0.5)[0]
-    state = State(path, {"data": ["a"]})
-    state.add("--oaa 3", SPAN, one)
-    state.add("--oaa 3 -l 1", SPAN, results.failure("its losses are not finite"))
-    state.write()
-    again = State(path, {"data": ["a"]})
-    assert again.resumed == 2
-    found = again.results.get(("--oaa 3", SPAN))
-    assert found is not None and found.loss == one.loss and found.seconds == one.seconds
-    failed = again.results.get(("--oaa 3 -l 1", SPAN))
-    assert failed is not None and failed.failed == "its losses are not finite"
-    assert again.results.get(("--oaa 3", Span(((0, 8),), (8, 9)))) is None
-
-
-def test_results_of_another_search_are_refused(tmp_path):
-    path = tmp_path / "state"
-    state = State(str(path), {"data": ["a"], "metric": "error"})
-    state.add("--oaa 3", SPAN, results.failure("x"))
-    state.write()
-    with pytest.raises(DataError, match="state: it is of another search: metric was 'error' and is 'top5'; remove"):
-        State(str(path), {"data": ["a"], "metric": "top5"})
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"hello", b"\xff\xfe", b"[]", b'{"search": {"version": 1}}\n{"setting": "x"}', b"{}"]
-)
-def test_a_file_that_is_no_state_is_refused(tmp_path, content):
-    path = tmp_path / "state"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"state[:0-9]*: .*remove"):
-        State(str(path), {})
-
-
-def test_a_damaged_result_is_named(tmp_path):
-    path = tmp_path / "state"
-    State(str(path), {}).write()
-    good = {"setting": "a", "learned": [[0, 5]], "judged": [5, 6], "sums": [0.0] * CHUNKS, "weights": [1.0] * CHUNKS}
-    rows = [{"search": {"version": 1}}, {**good, "seconds": 1.0}, {**good, "setting": "b", "sums": [1.0]}]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(DataError, match="result 2 is damaged"):
-        State(str(path), {})
+    kept = Results(path, {"data": ["a"]})
+    kept.add("--oaa 3", SPAN, one)
+    kept.add("--oaa 3 -l 1", SPAN, results.failure("its losses are not finite"))
+    kept.write()
+    again = Results(path, {"data": ["a"]})
+    assert again.resumed == len(again.found) == 2
+    found = again.found["--oaa 3", SPAN]
+    assert found.loss == one.loss and found.seconds == one.seconds
+    assert again.found["--oaa 3 -l 1", SPAN].failed == "its losses are not finite"

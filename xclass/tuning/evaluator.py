@@ -1,24 +1,40 @@
-"""Compute the results of many settings, with one thread for each processor, within limits of time and memory.
+"""Compute the results of settings: their learners learn from some examples and predict others.
 
-The result of a setting does not depend on the other settings, nor on the number of threads.
+A learner that learns in one pass is kept between two spans, and continues where it is: it predicts the examples that
+follow, and learns from them afterwards (progressive validation). Others begin anew. One thread for each processor
+computes results, within limits of time and memory. A result does not depend on the other settings, nor on the threads.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+
+from ..api import arrays
+from ..api.learner import Learner
+from ..api.learner_core import LearnerCore
+from ..array_types import Float64s, Int64s
+from ..data import batch_ops
+from ..data.batch import Batch
+from ..errors import XclassError
+from ..reductions.core.contract import BatchTask
+from ..reductions.core.label_lists import MultilabelLearner
+from ..reductions.core.probabilities import Options as ListingOptions
+from ..reductions.core.spec import Wanted
 from ..system import memory, processors
-from .candidate import Candidate
-from .results import Result, Span, failure
+from ..system.printable import printable
+from .results import CHUNKS, Result, Results, Span, failure
 from .settings import Setting, Space
-from .state import State
-from .stream import Stream
 
 Job = tuple[Setting, Span]
+TOP = 5  # classes listed for the metric top5
+SMALLEST_PROBABILITY = 1e-9  # of a label, so that a single one does not decide
 TOO_LARGE = "it needs more memory than --memory allows"
 TOO_SLOW = "it takes too long for --time"
 WARM_UP = 200  # examples from which a setting learns when its kernels are compiled
@@ -26,19 +42,126 @@ CHECKS = 8  # batches between two looks at the memory
 
 
 class Ended(Exception):
-    """Report that the time is over, or that the user has stopped the search."""
+    """End the work on a setting: because the time is over, without an argument, or for the reason given."""
 
 
-class Slow(Exception):
-    """Report that a setting takes too long."""
+class Candidate:
+    """Hold the learner of a setting; `size` is the number of first examples that it has learned and continues from."""
+
+    size = 0
+
+    def __init__(self, space: Space, setting: Setting) -> None:
+        self._space, self._setting = space, setting
+        self._learner: Learner | None = None
+        self._seconds = 0.0
+
+    def close(self) -> None:
+        learner, self._learner, self.size, self._seconds = self._learner, None, 0, 0.0
+        if learner is not None:
+            learner.close()
+
+    def stop(self) -> None:
+        """Make a learner that learns at the end of the data return soon; may be called from another thread."""
+        learner = self._learner
+        if learner is not None:
+            learner.core.reduction.stop()
+
+    def run(self, span: Span, check: Callable[[], None]) -> Result:
+        """Learn from the examples of a span that are not learned yet, predict the others and return the losses.
+
+        `check` is called between batches; an exception that it raises ends the work.
+        """
+        begin = time.perf_counter()
+        sums, weights = np.zeros(CHUNKS), np.zeros(CHUNKS)
+        try:
+            learner, continues = self._learned(span, check)
+            low, high = span.judged
+            for first, batch in self._space.stream.batches((span.judged,)):
+                check()
+                chunk = (np.arange(first, first + batch.n) - low) * CHUNKS // (high - low)
+                loss, weight = _losses(learner, batch, chunk, self._space.metric)
+                sums += loss
+                weights += weight
+        except BaseException as error:
+            self.close()
+            if isinstance(error, XclassError):  # which names options by their flags
+                return failure(printable(str(error.args[0])).splitlines()[0])
+            raise
+        self._seconds = seconds = self._seconds + time.perf_counter() - begin
+        if not continues:
+            self.close()
+        if not np.isfinite(sums).all():
+            return failure("its losses are not finite", seconds)
+        return Result(sums, weights, seconds)
+
+    def _learned(self, span: Span, check: Callable[[], None]) -> tuple[Learner, bool]:
+        """Return the learner after it has learned from the examples of a span, and whether it can continue."""
+        (low, high), *others = span.learned
+        if others or low or high < self.size:
+            self.close()
+        learner = self._learner = self._learner or self._new()
+        passes, ended = self._space.passes(self._setting), False
+        for number in range(passes):
+            learner.core.reduction.repeats = number > 0
+            for _, batch in self._space.stream.batches([(max(low, self.size), high), *others]):
+                check()
+                learner.learn_many(batch)
+            if number + 1 < passes or learner.preview_size is not None or learner.core.unlearned:
+                learner.end_pass()
+                ended = True
+                check()
+        self.size = high
+        return learner, not (ended or others or learner.core.config.reduction.learns_at_end)
+
+    def _new(self) -> Learner:
+        core = LearnerCore(self._space.config(self._setting), self._space.use(self._setting))
+        core.reduction.workers = 1
+        core.names.add(list(self._space.stream.names))
+        return Learner.of(core)
 
 
-class Crowded(Exception):
-    """Report that the memory does not suffice for the settings that learn at the same time."""
+def _losses(learner: Learner, batch: Batch, chunk: Int64s, metric: str) -> tuple[Float64s, Float64s]:
+    """Predict examples; return the sums of their weighted losses and of their weights by chunk, see `_losses_of_task`.
+
+    `chunk` is int64[n], the chunk of each example, rising.
+    """
+    sums, weights = np.zeros(CHUNKS), np.zeros(CHUNKS)
+    reduction = learner.core.reduction
+    if isinstance(reduction, MultilabelLearner):
+        for c in np.unique(chunk).tolist():
+            report = reduction.new_report()
+            part = batch_ops.cut(batch, *np.searchsorted(chunk, (c, c + 1)).tolist())
+            learner.predict_each(part, functools.partial(reduction.measure, report))
+            sums[c], weights[c] = report.lost("p1" if metric == "error" else metric)
+        return sums, weights
+    wanted = Wanted(example_probabilities=metric in ("log_loss", "squared"))
+    if metric == "top5":
+        wanted = Wanted(listing_options=ListingOptions(top_k=TOP))
+    found = learner.predict_each(batch, functools.partial(_losses_of_task, metric), wanted)
+    loss, weight = map(np.concatenate, zip(*found, strict=True))
+    sums += np.bincount(chunk, loss * weight, CHUNKS)
+    weights += np.bincount(chunk, weight, CHUNKS)
+    return sums, weights
+
+
+def _losses_of_task(metric: str, task: BatchTask) -> tuple[Float64s, Float64s]:
+    """Return the losses and weights of the examples of a task that has passed the stages; those unlabelled weigh 0."""
+    label, prediction = task.batch.label, task.prediction
+    if metric in ("log_loss", "squared"):
+        p = np.zeros(task.batch.n) if task.label_probability is None else np.nan_to_num(task.label_probability, nan=0.0)
+        loss = (1 - p) ** 2 if metric == "squared" else -np.log(np.maximum(p, SMALLEST_PROBABILITY))
+    elif metric == "top5":
+        assert task.class_lists is not None  # because it is wanted
+        listed, _ = arrays.top_k_arrays(task.class_lists, TOP)
+        loss = (listed != label[:, None]).all(axis=1)
+    else:
+        assert prediction is not None  # the stages have set it
+        loss = prediction != label
+    return loss.astype(np.float64), np.where(np.isnan(label), 0.0, task.batch.weight).astype(np.float64)
 
 
 class Evaluator:
-    """Compute results, add them to a state, and call `report` with each; the process may take `memory` bytes.
+    """Compute results, keep them in `results`, and call `report` with each; the process may take `memory` bytes.
 
     Attributes
     ----------
@@ -50,19 +173,21 @@ class Evaluator:
     """
 
     def __init__(
-        self, space: Space, stream: Stream, metric: str, state: State, memory: int,
+        self,
+        space: Space,
+        results: Results,
+        memory: int,
+        deadline: float,
         report: Callable[[Setting, Span, Result], None],
-    ) -> None:  # fmt: skip
-        self._space, self._stream, self._metric, self._state, self._memory = space, stream, metric, state, memory
-        self._report = report
+    ) -> None:
+        self._space, self._results, self._memory, self._report = space, results, memory, report
         self._candidates: dict[Setting, Candidate] = {}
         self._busy: list[Setting] = []  # settings that learn at this moment, the latest last
         self._lock = threading.RLock()
+        self._slow: dict[Job, Result] = {}  # not kept in the file, because a longer search may have the time
         self.stopped = False
         self.workers = processors.count()
-        self.deadline = float("inf")
-        self.reserve, self.patience = 0.0, float("inf")
-        self._slow: dict[Job, Result] = {}  # not kept in the state, because a longer search may have the time
+        self.deadline, self.reserve, self.patience = deadline, 0.0, float("inf")
         self.tried: dict[Setting, None] = {}
 
     @property
@@ -75,54 +200,50 @@ class Evaluator:
         self.stopped = True
         self._end_slow_ones()
 
-    def warm_up(self, setting: Setting, examples: int) -> None:
+    def warm_up(self, setting: Setting) -> None:
         """Learn a few examples with a setting, so that no result includes the time of compiling kernels."""
-
-        def check() -> None:
-            if not self.time_left:
-                raise Ended
-
-        few = min(WARM_UP, examples // 2)
-        span = Span(((0, few),), (few, 2 * few))
-        candidate = Candidate(self._space, setting, self._stream, self._metric)
-        with contextlib.suppress(Ended, MemoryError), contextlib.closing(candidate):
-            candidate.run(span, check)
+        few = min(WARM_UP, self._space.stream.n // 2)
+        with contextlib.suppress(Ended, MemoryError), contextlib.closing(Candidate(self._space, setting)) as candidate:
+            candidate.run(Span(((0, few),), (few, 2 * few)), self._check_time)
 
     def known(self, setting: Setting, span: Span) -> Result | None:
         """Return the result of a setting if it was computed, else None."""
-        return self._slow.get((setting, span)) or self._state.results.get((self._space.name(setting), span))
+        return self._slow.get((setting, span)) or self._results.found.get((self._space.name(setting), span))
 
-    def results(self, jobs: Sequence[Job]) -> list[Result | None]:
-        """Return the result of each job; None if the time was over before."""
-        self.tried.update((setting, None) for setting, _ in jobs)
-        lacking = [job for job in jobs if self.known(*job) is None]
-        if lacking and self.time_left > 0:
-            watch = threading.Timer(min(self.time_left, threading.TIMEOUT_MAX), self._end_slow_ones)
-            watch.daemon = True
-            watch.start()
-            try:
-                with ThreadPoolExecutor(min(self.workers, len(lacking)), "tune") as pool:
-                    crowded = [job for job in pool.map(self._try, lacking) if job is not None]
-                for job in crowded:
-                    self._try(job, alone=True)
-            finally:
-                watch.cancel()
-        return [self.known(*job) for job in jobs]
+    def compute(self, settings: Sequence[Setting], span: Span) -> None:
+        """Compute the results of settings on a span that are not known, until the time is over."""
+        self.tried.update(dict.fromkeys(settings))
+        lacking = [(setting, span) for setting in settings if self.known(setting, span) is None]
+        if not lacking or not self.time_left:
+            return
+        watch = threading.Timer(min(self.time_left, threading.TIMEOUT_MAX), self._end_slow_ones)
+        watch.daemon = True
+        watch.start()
+        try:
+            with ThreadPoolExecutor(min(self.workers, len(lacking)), "tune") as pool:
+                crowded = [job for job in pool.map(self._try, lacking) if job is not None]
+            for job in crowded:
+                self._try(job, alone=True)
+        finally:
+            watch.cancel()
 
     def keep_only(self, settings: Sequence[Setting]) -> None:
         """Free the memory of the learners of all other settings."""
-        for setting in set(self._candidates) - set(settings):
+        for setting in self._candidates.keys() - set(settings):
             self._candidates.pop(setting).close()
 
     def learned(self, setting: Setting) -> int:
         """Return the number of examples that the kept learner of a setting continues from, 0 without one."""
-        candidate = self._candidates.get(setting)
-        return 0 if candidate is None else candidate.size
+        return self._candidates[setting].size if setting in self._candidates else 0
 
     def _end_slow_ones(self) -> None:
         """Make learners that learn at the end of the data return, because the time is over."""
         for candidate in list(self._candidates.values()):
             candidate.stop()
+
+    def _check_time(self) -> None:
+        if not self.time_left:
+            raise Ended
 
     def _try(self, job: Job, alone: bool = False) -> Job | None:
         """Compute the result of a job unless the time is over; return the job if it has to be repeated alone."""
@@ -130,51 +251,47 @@ class Evaluator:
         if not self.time_left:
             return None
         with self._lock:
-            candidate = self._candidates.setdefault(
-                setting, Candidate(self._space, setting, self._stream, self._metric)
-            )
+            candidate = self._candidates.setdefault(setting, Candidate(self._space, setting))
             self._busy.append(setting)
         calls, begin = 0, time.monotonic()
 
         def check() -> None:
             nonlocal calls
-            if not self.time_left:
-                raise Ended
+            self._check_time()
             if time.monotonic() - begin > self.patience:
-                raise Slow
+                raise Ended(TOO_SLOW)
             calls += 1
             if calls % CHECKS == 1:
                 self._check_memory(setting, alone)
 
         try:
             result = candidate.run(span, check)
-        except Ended:
-            return None
-        except Slow:
-            result = self._slow[job] = failure(TOO_SLOW, time.monotonic() - begin)
-            self._report(setting, span, result)
-            return None
-        except (Crowded, MemoryError):
-            candidate.close()
-            if not alone:
+            if not self.time_left:
+                return None  # it may have ended early
+        except (Ended, MemoryError) as error:
+            reason = TOO_LARGE if isinstance(error, MemoryError) else "".join(error.args)
+            if reason == TOO_LARGE and not alone:
+                candidate.close()
                 return job
-            result = failure(TOO_LARGE)
+            if not reason:
+                return None
+            result = failure(reason, time.monotonic() - begin)
         finally:
             with self._lock:
                 self._busy.remove(setting)
-        if not self.time_left and result.failed != TOO_LARGE:
-            return None  # it may have ended early
         with self._lock:
-            self._state.add(self._space.name(setting), span, result)
+            if result.failed == TOO_SLOW:
+                self._slow[job] = result
+            else:
+                self._results.add(self._space.name(setting), span, result)
             self._report(setting, span, result)
         return None
 
     def _check_memory(self, setting: Setting, alone: bool) -> None:
-        """Free memory if the process takes too much; raise Crowded if that does not suffice and this setting yields."""
+        """Free memory if the process takes too much; end this setting if that does not suffice and it has to yield."""
         if memory.taken() <= self._memory:
             return
         with self._lock:
-            for other in [other for other in self._candidates if other not in self._busy]:
-                self._candidates.pop(other).close()
+            self.keep_only(self._busy)
             if memory.taken() > self._memory and (alone or self._busy[-1] == setting):
-                raise Crowded
+                raise Ended(TOO_LARGE)

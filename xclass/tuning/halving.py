@@ -40,11 +40,11 @@ GUESS = 1.5  # time of a setting without results, in times of the default settin
 class Halving:
     """Search for the best of at most `most` settings; `trains` reserves time for training the model afterwards."""
 
-    def __init__(self, space: Space, evaluator: Evaluator, n: int, seed: int, most: int | None, trains: bool) -> None:
-        self._space, self._evaluator, self._n = space, evaluator, n
+    def __init__(self, space: Space, evaluator: Evaluator, seed: int, most: int | None, trains: bool) -> None:
+        self._space, self._evaluator, self._n = space, evaluator, space.stream.n
         self._rng = random.Random(f"{seed} tune")
         self._most, self._trains = most, trains
-        self._tail = max(1, n // TAIL)
+        self._tail = max(1, self._n // TAIL)
         self._begin = time.monotonic()
         self._sizes: list[int] = []
         self._costs: dict[Setting, float] = {}  # seconds for learning an example, in all passes
@@ -61,7 +61,7 @@ class Halving:
             unsuccessful = unsuccessful + 1 if self._best == before else 0
             generation = self._vary()
         self._evaluator.keep_only([])
-        return self._decide(self._space.default)
+        return self._decide()
 
     # sizes and times
 
@@ -95,17 +95,17 @@ class Halving:
         passes = self._space.passes(setting) / self._space.passes(self._space.default)
         return self._costs.get(setting, GUESS * self._costs.get(self._space.default, 0.0) * passes)
 
-    def _seconds(self, setting: Setting, size: int) -> float:
-        """Return the seconds that a setting will take to get to a size, an estimate."""
-        if self._evaluator.known(setting, self._span(size)) is not None:
-            return 0.0
-        return self._cost(setting) * (size - self._evaluator.learned(setting)) / self._evaluator.workers
+    def _time(self, settings: Sequence[Setting], span: Span) -> float:
+        """Return the seconds that settings will take for a span, an estimate."""
+        lacking = [setting for setting in settings if self._evaluator.known(setting, span) is None]
+        seconds = (self._cost(setting) * (span.size - self._evaluator.learned(setting)) for setting in lacking)
+        return sum(seconds) / self._evaluator.workers
 
     def _needed(self, settings: Sequence[Setting], level: int) -> float:
         """Return the seconds that settings will take from a level on if the better halves are the first ones."""
         total = 0.0
         for size in self._sizes[level:]:
-            total += sum(self._seconds(setting, size) for setting in settings)
+            total += self._time(settings, self._span(size))
             settings = settings[: math.ceil(len(settings) / 2)]
         return total
 
@@ -121,7 +121,7 @@ class Halving:
         """Return the results of the settings that did not fail at a size, and note how long they took."""
         span = self._span(size)
         self._evaluator.patience = PATIENCE * self._evaluator.time_left
-        self._evaluator.results([(setting, span) for setting in settings])
+        self._evaluator.compute(settings, span)
         found = self._usable(settings, span)
         self._costs.update((setting, result.seconds / size) for setting, result in found.items())
         if self._trains:
@@ -168,17 +168,19 @@ class Halving:
             if len(chosen) >= room:
                 break
             parent = self._best if self._rng.random() < 0.6 else self._rng.choice(parents)
-            child: Setting | None = parent
+            child = parent
             if pool and self._rng.random() < 0.5:
                 field, value = self._rng.choice(pool)
                 if field in self._space.searches(parent.reduction):
-                    changed = parent.changed(field, value)
-                    if not self._space.is_valid(changed):  # the reduction of the parent refuses the option
+                    child = parent.changed(field, value)
+                    if not self._space.is_valid(child):  # the reduction of the parent refuses the option
                         continue
-                    child = changed
             if child == parent or self._rng.random() < 0.3:
-                child = self._space.near(child or parent, self._rng)
-            if child is not None and child not in tried and self._space.is_valid(child):
+                varied = self._space.near(child, self._rng)
+                if varied is None:
+                    continue
+                child = varied
+            if child not in tried:
                 chosen[child] = None
         return list(chosen)
 
@@ -192,42 +194,46 @@ class Halving:
 
     # the decision
 
-    def _decide(self, default: Setting) -> Setting:
-        """Compare the best settings with the defaults on further parts of the data, and return the one to use."""
-        last = self._span(self._sizes[-1])
-        spans = [last]
-        whole = self._usable(self._ranking(), last)
-        if default not in whole or len(whole) == 1:
-            return self._decide_partly(default)
-        finalists = [setting for setting in whole if setting != default][:FINALISTS]
+    def _decide(self) -> Setting:
+        """Compare the best settings with the defaults, and return the one to use.
+
+        The largest size with a result of the defaults and of another setting decides, and if that is the whole, further
+        parts of the data, each held out in turn. Without such a size the defaults are used, unless they have failed.
+        """
+        default, ranked = self._space.default, self._ranking()
+        for size in reversed(self._sizes):
+            usable = self._usable(ranked, self._span(size))
+            if default in usable and len(usable) > 1:
+                break
+        else:
+            return ranked[0] if ranked and default not in ranked else default
+        if size < self._sizes[-1]:
+            return self._better(usable)
+        spans = [self._span(size)]
+        finalists = [setting for setting in usable if setting != default][:FINALISTS]
         for number in range(1, FOLDS + 1):
             span = self._fold(number)
-            while len(finalists) > 1 and self._fold_time([default, *finalists], span) > self._evaluator.time_left / 2:
+            while len(finalists) > 1 and self._time([default, *finalists], span) > self._evaluator.time_left / 2:
                 finalists.pop()
-            if span.judged[0] <= 0 or self._fold_time([default, *finalists], span) > self._evaluator.time_left:
+            if span.judged[0] <= 0 or self._time([default, *finalists], span) > self._evaluator.time_left:
                 break
-            self._evaluator.results([(setting, span) for setting in (default, *finalists)])
+            self._evaluator.compute([default, *finalists], span)
             self._evaluator.keep_only([])
-            if len(self._usable((default, *finalists), span)) <= len(finalists):
+            if len(self._usable([default, *finalists], span)) <= len(finalists):
                 break
             spans.append(span)
-            finalists = self._hopeful(default, finalists, spans)
+            finalists = self._hopeful(finalists, spans)
             if not finalists:
                 return default
         return self._better({one: self._on(one, spans) for one in (default, *finalists)})
 
-    def _fold_time(self, settings: Sequence[Setting], span: Span) -> float:
-        """Return the seconds that settings will take for a span that no learner can continue to, an estimate."""
-        lacking = [setting for setting in settings if self._evaluator.known(setting, span) is None]
-        return sum(self._cost(setting) for setting in lacking) * span.size / self._evaluator.workers
-
-    def _hopeful(self, default: Setting, finalists: list[Setting], spans: list[Span]) -> list[Setting]:
+    def _hopeful(self, finalists: list[Setting], spans: list[Span]) -> list[Setting]:
         """Return the better finalists, without those that are worse than another by more than chance."""
-        ranked = sorted(finalists, key=lambda one: self._on(one, spans).loss)
+        found = {one: self._on(one, spans) for one in (self._space.default, *finalists)}
+        ranked = sorted(finalists, key=lambda one: found[one].loss)
         kept = []
         for setting in ranked[: max(LAST_FINALISTS, len(ranked) * 3 // 4)]:
-            own = self._on(setting, spans)
-            pairs = [difference(own, self._on(other, spans)) for other in (ranked[0], default)]
+            pairs = [difference(found[setting], found[other]) for other in (ranked[0], self._space.default)]
             if all(worse <= HOPELESS * error for worse, error in pairs):
                 kept.append(setting)
         return kept
@@ -236,19 +242,6 @@ class Halving:
         """Return the result of a setting on several spans, which have to be known."""
         results = [self._evaluator.known(setting, span) for span in spans]
         return joined([result for result in results if result is not None])
-
-    def _decide_partly(self, default: Setting) -> Setting:
-        """Return the setting to use if the defaults, or all others, have not learned from all examples.
-
-        The largest size with a result of the defaults and of another setting decides. Without one the defaults are
-        used, unless they have failed.
-        """
-        for size in reversed(self._sizes):
-            usable = self._usable(self._evaluator.tried, self._span(size))
-            if default in usable and len(usable) > 1:
-                return self._better(usable)
-        ranked = self._ranking()
-        return ranked[0] if ranked and default not in ranked else default
 
     def _better(self, found: Mapping[Setting, Result]) -> Setting:
         """Return the setting with the smallest loss if that is certain enough, else the defaults, which have one."""

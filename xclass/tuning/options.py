@@ -1,32 +1,43 @@
-"""Declare the options of `xclass tune` that are not options of the learner."""
+"""Declare the options of `xclass tune` that are not options of the learner, and read the ranges of `--range`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ..options.declare import OptionGroup, option, threads_option
+from ..errors import UsageError
+from ..options import words
+from ..options.declare import BYTES, SECONDS, Option, OptionGroup, Search, between, flag, one_of, option, threads_option
 from ..system import output_file
-from ..text import urls
+from ..text import reader, urls
 
 METRICS = ("error", "log_loss", "squared", "top5")
 LIST_METRICS = ("p1", "p3", "p5", "psp5", "micro_f1")  # of lists of labels
+KINDS = {"log": 2, "linear": 2, "int": 2, "one": None, "flag": 0}  # kind of range -> number of values; None for any
 
 
 def beside_data(paths: Sequence[str]) -> str | None:
-    """Return the file that keeps the results if none is given; None for data from standard input or a URL."""
-    return f"{paths[0]}.tune" if paths and not urls.is_url(paths[0]) else None
+    """Return the file that keeps the results if none is given; None for a URL and data that can be read only once."""
+    return None if reader.read_once(paths[:1]) or urls.is_url(paths[0]) else f"{paths[0]}.tune"
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of the search."""
 
-    time: str = option(
-        "time that the search and the training of the model may take, such as 90s, 5m or 2h", default="5m", metavar="T"
+    time: float = option(
+        "time that the search and the training of the model may take",
+        default=300.0,
+        default_text="5m",
+        metavar="T",
+        minimum=0.001,
+        unit=SECONDS,
     )
-    memory: str | None = option(
-        "memory that the process may take, such as 1G", default_text="half of the free memory", metavar="SIZE"
+    memory: int | None = option(
+        "memory that the process may take",
+        default_text="half of the free memory",
+        metavar="SIZE",
+        minimum=256 * 10**6,
+        unit=BYTES,
     )
     threads: int | None = threads_option("with fewer threads, fewer settings are tried in the same time")
     metric: str = option(
@@ -55,3 +66,48 @@ class Options(OptionGroup):
         writes=output_file.MODEL,
     )
     quiet: bool = option("print only the command line with the best options")
+
+
+def ranges(texts: Sequence[str], declared: Mapping[str, Option]) -> dict[str, Search]:
+    """Return the searches that texts of `--range` describe, such as `-l log 0.05 5`, by field name.
+
+    `declared` are the options of learners by field name.
+    """
+    fields = {name: field for field, option in declared.items() for name in (*option.flags, *option.aliases)}
+    searches: dict[str, Search] = {}
+    for text in texts:
+        place = f"--range {text!r}"
+        parts = text.split()
+        if len(parts) < 2 or parts[1] not in KINDS:
+            raise UsageError(f"{place}: give 'OPTION KIND VALUES', where KIND is one of {', '.join(KINDS)}")
+        field = fields.get(parts[0])
+        if field is None:
+            raise words.UnknownOption(parts[0], declared.values())
+        if field in searches:
+            raise UsageError(f"{place}: {parts[0]} has two ranges; give one")
+        searches[field] = _search(place, declared[field], parts[1], parts[2:])
+    return searches
+
+
+def _search(place: str, option: Option, kind: str, texts: list[str]) -> Search:
+    needed = KINDS[kind]
+    if len(texts) != needed if needed is not None else not texts:
+        raise UsageError(f"{place}: {kind} takes {'at least one value' if needed is None else f'{needed} values'}")
+    if (kind == "flag") != (option.kind is bool):
+        allowed = "flag, because the option takes no value" if option.kind is bool else "another kind than flag"
+        raise UsageError(f"{place}: give {allowed}")
+    if kind == "flag":
+        return flag()
+    if kind != "one" and option.kind not in (int, float):
+        raise UsageError(f"{place}: the values of the option are no numbers; give the kind `one`")
+    if kind == "int" and option.kind is not int:
+        raise UsageError(f"{place}: the values of the option are not whole numbers; give log or linear")
+    if kind in ("log", "linear") and option.kind is int:
+        raise UsageError(f"{place}: the values of the option are whole numbers; give int or one")
+    values: list[Any] = [words.value(option, text) for text in texts]
+    if kind == "one":
+        return one_of(*((value,) if option.repeated else value for value in values))
+    low, high = values
+    if not low <= high or (kind == "log" and low <= 0):
+        raise UsageError(f"{place}: the values must rise{', from above 0' if kind == 'log' else ''}")
+    return between(low, high, kind)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..api import configuration
@@ -15,130 +15,144 @@ from ..api.learner_core import LearnerCore
 from ..cache import source as cache
 from ..errors import DataError, UsageError, XclassWarning
 from ..kernels import jit
-from ..options.declare import Option, as_words, options_of
+from ..options.declare import as_words, options_of
 from ..run import warm_up
 from ..run.report.console import Console
 from ..run.signals import SignalHandler, Stopped
-from ..system import memory, thread_limit
+from ..system import memory, terminal, thread_limit
 from ..text import reader
-from . import quantities, ranges, report
+from . import results, settings
 from .evaluator import Evaluator
 from .halving import Halving
-from .options import Options, beside_data
-from .results import Result, Span
-from .settings import PASSES, Setting, Space
-from .state import State
+from .options import Options, beside_data, ranges
+from .results import Result, Results, Span
+from .settings import Setting, Space
 from .stream import Stream
-
-LEAST_MEMORY = 1 << 28  # bytes that a search needs at least
-
-
-@dataclass(frozen=True)
-class Request:
-    """Hold what a search is about."""
-
-    options: Options
-    files: reader.Options
-    kept: cache.Options
-    fixed: Mapping[str, Any]  # options of the learner that all settings have, field -> value, without the reduction
-    chosen: tuple[str, int] | None  # name and value of the only reduction; None to choose the reduction, too
-    peeked: bytes = b""  # already read from standard input
-    notes: tuple[str, ...] = ()  # about what was detected
-
-
-@dataclass(frozen=True)
-class Found:
-    """Hold the result of a search."""
-
-    words: list[str]  # the command line with the best options, without -f; none if a signal came before any result
-    lines: list[str]  # the table
-    signal: int  # that ended the search, 0 if none did
-    note: str = ""  # what was not done because of the signal, and how to go on
 
 
 class Search:
-    """Search for the best options."""
+    """Search for the best options.
 
-    def __init__(self, request: Request) -> None:
+    Parameters
+    ----------
+    options : of the search
+    read : options of the data, field -> value
+    kept : options of the cache
+    fixed : options of the learner that all settings have, field -> value, without the reduction
+    chosen : name and value of the only reduction; None to choose the reduction, too
+    peeked : what was already read from the data
+    notes : about what was detected
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        read: Mapping[str, Any],
+        kept: cache.Options,
+        fixed: Mapping[str, Any],
+        chosen: tuple[str, int] | None,
+        peeked: reader.Peeked,
+        notes: list[str],
+    ) -> None:
         self._begin = time.monotonic()
-        self._request = request
-        o = request.options
-        self._seconds = quantities.seconds("--time", o.time)
-        free = memory.available()
-        self._memory = quantities.size("--memory", o.memory) if o.memory else (free or 1 << 32) // 2
-        if self._memory < LEAST_MEMORY:
-            raise UsageError(
-                f"--memory: {self._memory >> 20} MB are too few for a search; give at least {LEAST_MEMORY >> 20}M"
-            )
-        self._ranges = ranges.read(o.range, {**configuration.declared_options(), "passes": PASSES})
+        self._options, self._read, self._kept, self._fixed = options, read, kept, fixed
+        self._chosen, self._peeked, self._notes = chosen, peeked, notes
+        self._files = reader.Options(**read)
+        self._ranges = ranges(options.range, settings.declared())
         for field in self._ranges:
-            if field in request.fixed or field in configuration.option_groups():
+            if field in fixed or field in configuration.option_groups():
                 raise UsageError(f"--range: --{field} is given as well, or chooses a reduction; drop one of them")
-        self._console = Console(o.quiet)
+        self._console = Console(options.quiet)
 
-    def run(self) -> Found:
-        r = self._request
-        jit.activate()
-        reduction = r.chosen or ("multiclass", 0)
-        options = {field: value for field, value in r.fixed.items() if field != "passes"}
-        config = configuration.configured(*reduction, options)
-        for note in r.notes:
-            self._console.info(note)
-        limited = thread_limit.limited(r.options.threads)
-        with limited, warnings.catch_warnings(), contextlib.ExitStack() as closing:
+    def run(self) -> int | list[str]:
+        """Search, and print the table and the command line with the best options.
+
+        Return the exit status, or the command line that trains the model of -f.
+        """
+        o = self._options
+        with thread_limit.limited(o.threads), warnings.catch_warnings(), contextlib.ExitStack() as closing:
             warnings.simplefilter("ignore", XclassWarning)
-            stream = Stream(config, r.files, r.kept, r.peeked)
-            closing.callback(stream.close)
-            for note in stream.notes:
-                self._console.warn(note)
-            space = Space(stream, r.fixed, r.chosen, r.options.metric, self._ranges)
-            state = State(r.options.state or beside_data(r.files.data), self._facts())
-            limit = self._memory + (0 if r.options.memory else memory.taken())
-            evaluator = Evaluator(space, stream, r.options.metric, state, limit, self._report_to(space))
-            evaluator.deadline = self._begin + self._seconds
-            self._start(stream, state)
-            try:
-                with SignalHandler(evaluator.stop) as signals:
-                    try:
-                        self._compile(space, evaluator, stream)
-                        best = self._best(space, evaluator, stream.n)
-                    finally:
-                        evaluator.keep_only([])
-                        state.write()
-            except Stopped as stopped:
-                self._console.info(
-                    f"xclass: a second signal, {stopped.signal.name}, ended the search at once. {self._kept(state)}"
-                )
-                raise
-            rows = report.rows(space, evaluator.tried, state.results)
-            note = self._stopped_note(state) if signals.stopped else ""
-            if not rows and signals.stopped:
-                return Found([], [], signals.stopped, note)
-            if not rows:
-                raise DataError("the time did not suffice for a single setting; give more --time")
-            if all(row.result.failed for row in rows):
-                raise UsageError(f"no setting can be used; the first one: {rows[0].result.failed}")
-            lines = report.table(space, rows, best, r.options.metric, state.settings)
-        words = report.command(space, best, self._fixed_words())
-        return Found(words, lines, signals.stopped or 0, note)
+            lines, words, note, signal = self._found(closing)
+        if words:
+            lines.append(shlex.join(["xclass", *words, "-f", o.final_regressor or "model.bin"]))
+        try:
+            for line in lines:
+                terminal.line(line)
+            terminal.standard_output()  # the run that follows writes to it
+        except BrokenPipeError:
+            terminal.discard_output()
+        if signal:
+            self._console.info(note)
+            return 128 + signal
+        if o.final_regressor is None:
+            return 0
+        limit = [] if o.threads is None else ["--threads", str(o.threads)]
+        return [*words, "-f", o.final_regressor, "--quiet", *limit]
 
-    def _stopped_note(self, state: State) -> str:
-        model = self._request.options.final_regressor
-        missing = f"; {model} was not written" if model is not None else ""
-        way = " The command line above trains it." if model is not None and state.settings else ""
-        return f"Stopped after {time.monotonic() - self._begin:.0f} s{missing}.{way} {self._kept(state)}"
+    def _found(self, closing: contextlib.ExitStack) -> tuple[list[str], list[str], str, int]:
+        """Search, and return the lines of the table, the words of the best options, and what a signal has left out.
 
-    def _kept(self, state: State) -> str:
-        """Return the sentence that says where the results are, and how to continue the search."""
-        if state.path is None:
-            return "The results are not kept, because there is no --state."
-        return f"The same command continues the search ({len(state.results)} results in {state.path})."
+        There are no words if a signal came before any result. The signal is 0 without one.
+        """
+        o = self._options
+        jit.activate()
+        options = {field: value for field, value in self._fixed.items() if field != "passes"}
+        config = configuration.configured(*(self._chosen or ("multiclass", 0)), options)
+        for note in self._notes:
+            self._console.info(note)
+        stream = Stream(config, self._files, self._kept, self._peeked)
+        closing.callback(stream.close)
+        for note in stream.notes:
+            self._console.warn(note)
+        space = Space(stream, self._fixed, self._chosen, o.metric, self._ranges)
+        kept = Results(o.state or beside_data(self._files.data), self._facts())
 
-    def _best(self, space: Space, evaluator: Evaluator, n: int) -> Setting:
-        o, seed = self._request.options, int(self._request.fixed.get("random_seed", 0))
-        return Halving(space, evaluator, n, seed, o.settings, o.final_regressor is not None).run()
+        def report(setting: Setting, span: Span, result: Result) -> None:
+            low, high = span.judged
+            loss = result.failed or f"{result.loss:.4f} on examples {low + 1:,} to {high:,}"
+            used = time.monotonic() - self._begin
+            self._console.info(f"{used:6.1f} s  {span.size:>9,} learned  {loss}  {space.text(setting)}")
 
-    def _compile(self, space: Space, evaluator: Evaluator, stream: Stream) -> None:
+        limit = o.memory or (memory.available() or 1 << 32) // 2 + memory.taken()
+        evaluator = Evaluator(space, kept, limit, self._begin + o.time, report)
+        self._start(stream, kept)
+        continued = "The results are not kept, because there is no --state."
+        try:
+            with SignalHandler(evaluator.stop) as signals:
+                try:
+                    self._compile(space, evaluator)
+                    seed = int(self._fixed.get("random_seed", 0))
+                    best = Halving(space, evaluator, seed, o.settings, o.final_regressor is not None).run()
+                finally:
+                    evaluator.keep_only([])
+                    kept.write()
+                    if kept.path is not None:
+                        continued = f"The same command continues the search ({len(kept.found)} results in {kept.path})."
+        except Stopped as stopped:
+            self._console.info(f"xclass: a second signal, {stopped.signal.name}, ended the search at once. {continued}")
+            raise
+        rows = results.rows(space, evaluator.tried, kept.found)
+        missing, way = "", ""
+        if o.final_regressor is not None:
+            missing, way = f"; {o.final_regressor} was not written", " The command line above trains it." * bool(rows)
+        note = f"Stopped after {time.monotonic() - self._begin:.0f} s{missing}.{way} {continued}"
+        if not rows and signals.stopped:
+            return [], [], note, signals.stopped
+        if not rows:
+            raise DataError("the time did not suffice for a single setting; give more --time")
+        if all(row.result.failed for row in rows):
+            raise UsageError(f"no setting can be used; the first one: {rows[0].result.failed}")
+        lines = [] if o.quiet else ["", *results.table(space, rows, best, kept.settings), ""]
+        return lines, self._words(space, best), note, signals.stopped or 0
+
+    def _start(self, stream: Stream, kept: Results) -> None:
+        highest = f" (labels up to {stream.highest:,})" if stream.highest != stream.classes else ""
+        classes = f"{stream.classes:,} classes{highest}"
+        self._console.info(f"{stream.n:,} examples, {classes}, parsed in {time.monotonic() - self._begin:.1f} s")
+        if kept.resumed:
+            self._console.info(f"{kept.path}: continuing with {kept.resumed} results")
+
+    def _compile(self, space: Space, evaluator: Evaluator) -> None:
         """Compile the kernels of the reductions that were not used on this machine before, and load all others."""
         for setting in space.reductions:
             config, use = space.config(setting), space.use(setting)
@@ -146,50 +160,25 @@ class Search:
             if jit.is_first_run(name):
                 with LearnerCore(config, use) as learner:
                     warm_up.prepare(config, use, learner.reduction, False)
-            evaluator.warm_up(setting, stream.n)
+            evaluator.warm_up(setting)
             if not evaluator.stopped:
                 jit.note_compiled(name)
 
-    def _start(self, stream: Stream, state: State) -> None:
-        highest = f" (labels up to {stream.highest:,})" if stream.highest != stream.classes else ""
-        classes = f"{stream.classes:,} classes{highest}"
-        self._console.info(f"{stream.n:,} examples, {classes}, parsed in {time.monotonic() - self._begin:.1f} s")
-        if state.resumed:
-            self._console.info(f"{state.path}: continuing with {state.resumed} results")
-
-    def _report_to(self, space: Space) -> Any:
-        def show(setting: Setting, span: Span, result: Result) -> None:
-            low, high = span.judged
-            loss = result.failed or f"{result.loss:.4f} on examples {low + 1:,} to {high:,}"
-            used = time.monotonic() - self._begin
-            self._console.info(f"{used:6.1f} s  {span.size:>9,} learned  {loss}  {space.text(setting)}")
-
-        return show
-
     def _facts(self) -> dict[str, Any]:
         """Return what must not change when a search is continued."""
-        r = self._request
         files = []
-        for path in r.files.data:
+        for path in self._files.data:
             with contextlib.suppress(OSError):
                 status = os.stat(path)
                 files.append([status.st_size, status.st_mtime_ns])
         return {
-            "data": list(r.files.data), "files": files, "metric": r.options.metric,
-            "options": {field: list(value) if isinstance(value, tuple) else value for field, value in r.fixed.items()},
-            **r.files.meaning(),
+            "data": self._files.data, "files": files, "metric": self._options.metric, "options": self._fixed,
+            **self._files.meaning(),
         }  # fmt: skip
 
-    def _fixed_words(self) -> list[str]:
-        """Return the words of the data and of the options that all settings have."""
-        r = self._request
-        declared: dict[str, Option] = {**configuration.declared_options(), "passes": PASSES}
-        words: list[str] = []
-        for field, option in options_of(reader.Options).items():
-            value = getattr(r.files, field)
-            if value not in (option.default, None, ()):
-                words += as_words(option, value)
-        for field, value in r.fixed.items():
-            if value not in (None, ()) and field in declared:
-                words += as_words(declared[field], value)
-        return words
+    def _words(self, space: Space, best: Setting) -> list[str]:
+        """Return the words of the command that learns from all examples with the best setting."""
+        declared = {**options_of(reader.Options), **settings.declared()}
+        fixed = [(field, value) for field, value in {**self._read, **self._fixed}.items() if value not in (None, ())]
+        words = [word for field, value in fixed for word in as_words(declared[field], value)]
+        return [*words, *space.words(best), *(["--holdout_off"] if space.passes(best) > 1 else [])]

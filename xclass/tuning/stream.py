@@ -23,7 +23,7 @@ from ..data.batch import CONSTANT_GROUP, Batch
 from ..data.schema import Schema
 from ..errors import DataError
 from ..formats import detect
-from ..options.search import Facts
+from ..options.declare import Facts
 from ..text import reader as text
 
 WHOLE = 32  # bits of a feature's hash
@@ -33,7 +33,7 @@ MOST_ROWS = 512  # examples of a batch, so that a search can end between two of 
 class Stream:
     """Hold the examples of a search.
 
-    `config` says how labels and features are read, and `peeked` has the bytes already read from standard input.
+    `config` says how labels and features are read, and `peeked` has what was already read from the data.
 
     Attributes
     ----------
@@ -44,7 +44,9 @@ class Stream:
     classes : number of classes that occur as labels
     """
 
-    def __init__(self, config: Config, files: text.Options, kept: cache.Options, peeked: bytes = b"") -> None:
+    def __init__(
+        self, config: Config, files: text.Options, kept: cache.Options, peeked: text.Peeked | None = None
+    ) -> None:
         self._constant = not config.parser.noconstant
         self.notes: list[str] = []
         spec = configuration.spec_of(config, LearnerUse())
@@ -54,7 +56,7 @@ class Stream:
         parsed = text.Reader(
             files, config.parser, WHOLE, kind, *labels, names=names, peeked=peeked, choose=detect.chooser(files)
         )
-        parsed.preview(peeked)
+        parsed.preview()
         key = cache_key.make_key(config.parser, WHOLE, kind, labels.lowest, labels.highest, None)
         key.update(detect.key(files, Schema()))
         self._source = cache.Source(parsed, kept, key, self._constant, passes=2, needed=True)
@@ -104,9 +106,9 @@ class Stream:
         self.groups = "".join(chr(group) for group in sorted(groups - {CONSTANT_GROUP}) if 32 < group < 127)
         self.highest, self.classes = int(max(seen, default=0)), len(seen)
 
-    def facts(self, reduction: str) -> Facts:
+    def facts(self, reduction: str, metric: str = "error") -> Facts:
         classes = max(self.highest, len(self.names))
-        return Facts(reduction, classes, self.n, self.mean_features, self.plain, self.groups)
+        return Facts(reduction, classes, self.n, self.mean_features, self.plain, self.groups, metric)
 
     def batches(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Batch]]:
         """Yield the examples of some ranges as batches, each with the number of its first example.
