@@ -8,21 +8,21 @@ import subprocess
 import sys
 
 import pytest
-from command import Forked, run_forked
+from command import Forked, run_forked, xclass
 from standin import OPTION_GROUPS, REDUCTIONS
 
 from xclass import __version__
 from xclass.cli import arguments, help_text, subcommands
 from xclass.cli import command as cli
 from xclass.errors import DataError, UsageError
-from xclass.options.declare import options_of
+from xclass.options.declare import all_options, options_of
 from xclass.reductions import registry
 
 SECTIONS = help_text.sections(OPTION_GROUPS, REDUCTIONS)
 
 
 def read(*argv):
-    return arguments.read(SECTIONS, argv)
+    return arguments.read(OPTION_GROUPS, REDUCTIONS, argv)
 
 
 def refusal(*argv) -> str:
@@ -89,10 +89,6 @@ def test_invalid_arguments_are_explained(argv, message):
     assert refusal(*argv) == message
 
 
-def test_help_says_that_data_may_have_other_formats():
-    assert "or in another one of --format" in help_text.INTRO
-
-
 def test_all_help_has_options_under_headings_with_defaults():
     text = read("--help_all")["help"]
     titles = ["Input:", "Output and progress:", "Features:", "Learner:", "Title of oaa:", "Title of recall_tree:"]
@@ -128,7 +124,7 @@ def test_version_needs_nothing_else(capsys):
         (
             MemoryError(),
             1,
-            "xclass: not enough memory; try a smaller -b, or --learn_names for large numbers\n",
+            "xclass: not enough memory; try a smaller -b, fewer classes, or --learn_names for large numbers\n",
         ),
         (KeyboardInterrupt(), 130, ""),
     ],
@@ -165,12 +161,19 @@ def test_terminal_without_data_shows_the_usage():
     assert result.stdout == ""
 
 
-WHOLE = help_text.sections(*cli.option_groups())
+GROUPS = cli.option_groups()
+
+
+@pytest.mark.parametrize("name", [one.name for one in subcommands.SUBCOMMANDS])
+def test_subcommands_have_help(name):
+    text = xclass(name, "--help").out
+    assert text.startswith(f"Usage: xclass {name} ") and "Options:" in text
+    assert xclass("--help", name).out == text
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_fits_two_screens(flag):
-    text = arguments.read(WHOLE, [flag])["help"]
+    text = arguments.read(*GROUPS, [flag])["help"]
     lines = text.splitlines()
     assert len(lines) <= 48 and max(map(len, lines)) <= 80
     for record in registry.REDUCTIONS:
@@ -182,9 +185,9 @@ def test_help_fits_two_screens(flag):
 
 @pytest.mark.parametrize("name", ["oaa", "recall_tree", "cpt", "softmax_tree", "multiclass", "hsm"])
 def test_help_of_a_reduction_lists_what_it_takes(name):
-    text = arguments.read(WHOLE, ["--help", name])["help"]
+    text = arguments.read(*GROUPS, ["--help", name])["help"]
     for words in (["-h", name], [f"--help={name}"], [f"--{name}", "--help"], [f"--{name}", "7", "-q", "ab", "-h"]):
-        assert arguments.read(WHOLE, words)["help"] == text
+        assert arguments.read(*GROUPS, words)["help"] == text
     chosen = {"multiclass": "cpt", "hsm": "cpt"}.get(name, name)
     record = next(record for record in registry.REDUCTIONS if record.name == chosen)
     assert text.startswith(f"Usage: xclass --{name} ")
@@ -308,17 +311,16 @@ def test_a_subcommand_is_a_first_word_and_a_file_of_its_name_comes_with_d(monkey
     assert "weigh" in capsys.readouterr().out
 
 
-ALIASES = [(option, alias) for section in WHOLE for option in section.options.values() for alias in option.aliases]
+ALIASES = [(option, alias) for option in all_options(GROUPS[0]).values() for alias in option.aliases]
 
 
 @pytest.mark.parametrize(("option", "alias"), ALIASES, ids=lambda value: value if isinstance(value, str) else "")
 def test_an_alias_is_the_option(option, alias):
     value = [] if option.kind is bool else [option.choices[-1] if option.choices else "1"]
-    assert arguments.read(WHOLE, [alias, *value]) == arguments.read(WHOLE, [max(option.flags, key=len), *value])
-    assert alias in arguments.read(WHOLE, ["--help_all"])["help"]
+    assert arguments.read(*GROUPS, [alias, *value]) == arguments.read(*GROUPS, [max(option.flags, key=len), *value])
+    assert alias in arguments.read(*GROUPS, ["--help_all"])["help"]
 
 
 def test_aliases_are_unique():
-    named = {name: option for section in WHOLE for name, option in section.options.items()}
-    flags = [flag for option in named.values() for flag in (*option.flags, *option.aliases)]
+    flags = [flag for option in all_options(GROUPS[0]).values() for flag in (*option.flags, *option.aliases)]
     assert ALIASES and len(flags) == len(set(flags))

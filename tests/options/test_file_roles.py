@@ -16,6 +16,7 @@ from xclass.errors import DataError, ModelError, UsageError
 from xclass.options import files
 from xclass.options.declare import Option, options_of
 from xclass.system import output_file
+from xclass.tuning.options import Options as Tuning
 
 DATA = "1 |a b\n2 |a c\n" * 20
 NEW = "new"  # stands for a file that does not exist
@@ -95,31 +96,21 @@ def test_no_option_writes_to_the_file_of_another(place, monkeypatch, command, wr
     [
         ("data --oaa 2 -p data", "-p data would write over data, which -d reads; give another file"),
         ("data --oaa 2 -p ./same", "-p ./same would write over data, which -d reads"),
-        ("data other --oaa 2 -f other", "-f other would write over other, which -d reads"),
-        ("link --oaa 2 -r data", "-r data would write over link, which -d reads"),
         ("data --oaa 2 -p new -r ./new", "-p and -r both write new; give each its own file"),
         ("data --oaa 2 -p stdout -r -", "-p and -r both write standard output"),
-        ("data --oaa 2 -p stdout -r /dev/stdout", "-p and -r both write standard output"),
         ("data --oaa 2 -p /dev/null -r /dev/null --quiet", None),
         ("data --oaa 2 -c -p data.cache", "-p and -c both write data.cache"),
         ("data data.cache --oaa 2 -c", "-c data.cache would write over data.cache, which -d reads"),
         ("data --oaa 2 -f m -p m.2 --save_per_pass --passes 3", "-p and --save_per_pass both write m.2"),
         ("data --oaa 2 -f m -p m.interrupted", "-f and -p both write m.interrupted"),
-        ("data --oaa 2 -p p -r p.interrupted", "-p and -r both write p.interrupted"),
         ("data --cpt 2 --named_labels @other -f other", "-f other would write over other, which --named_labels reads"),
-        ("data --cpt 2 --cpt_tree other -p other", "-p other would write over other, which --cpt_tree reads"),
         ("data --cpt 2 --cpt_tree general -p general --quiet", None),
         ("dat? --oaa 2 --workers 2 -f data", "-f data would write over data, which -d reads"),
-        ("tune -d data -f same", "-f same would write over data, which -d reads"),
-        ("tune data -c --cache_file data", "--cache_file data would write over data, which -d reads"),
-        ("tune data --state link", "--state link would write over data, which -d reads"),
         ("tune data -f data.tune", "--state and -f both write data.tune"),
-        ("shrink -f other data -d other", "-f other would write over other, which -d reads"),
         ("shrink -f same data", "-f same would write over data, which is read"),
         ("merge -f other data same --base other", "-f other would write over other, which --base reads"),
         ("compare data other -d same --json link", "--json link would write over data, which is read"),
         ("report -i data -o r.html --json r.html", "-o and --json both write r.html"),
-        ("report -i data --train other --json other", "--json other would write over other, which --train reads"),
         ("data --oaa 2 -t -f m --quiet", "-f m: with -t and without -i the model would have learned nothing; is -i m"),
     ],
 )
@@ -163,7 +154,11 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_starts(place, 
         for name, option in declared.items():
             if not option.writes or option.reads or option.kind is not str:
                 continue
-            for path, reason in (("folder", "this is a folder"), ("none/x", "there is no folder")):
+            for path, reason in (
+                ("folder", "this is a folder"),
+                ("none/x", "there is no folder"),
+                ("a" * 300, "the name is too long; give a shorter one"),
+            ):
                 with pytest.raises(DataError, match=f"{path}: {option.writes} cannot be written there: {reason}"):
                     files.check(declared, {name: path, "explain": 1, "no_stdin": True})
                     pytest.fail(f"{command} {option.flags}")
@@ -232,3 +227,13 @@ def test_standard_input_and_output_are_known_by_what_they_are(place):
         _, err = child.communicate(timeout=400)
     assert b"-p standard output would write over data, which -d reads" in err
     assert (place / "data").read_text() == DATA
+
+
+def test_a_file_that_was_not_named_and_cannot_be_written_is_refused_with_the_option_that_names_it(tmp_path):
+    (tmp_path / "d.vw.tune").mkdir()
+    declared, given = options_of(Tuning), {"data": (str(tmp_path / "d.vw"),)}
+    with pytest.raises(DataError, match=r"d\.vw\.tune: .* cannot be written there: .*; --state FILE names another one"):
+        files.check(declared, given)
+    with pytest.raises(DataError) as error:
+        files.check(declared, {**given, "state": str(tmp_path / "d.vw.tune")})
+    assert "--state" not in str(error.value)

@@ -1,16 +1,25 @@
 """Read the command line, show help, and start a run of the command."""
 
 import gc
+import importlib.util
 import os
 import sys
 
 from .. import NOT_ON_WINDOWS
 
+PACKAGES = ("numpy", "numba", "click", "mmh3", "tqdm")  # which every command may need
+
 
 def main() -> None:
-    """Run the command `xclass`, or exit with a message if the address space is too small for its imports."""
+    """Run the command `xclass`, or exit with a message if it lacks a package, or the address space for its imports."""
     if os.name == "nt":
         sys.exit(f"xclass: {NOT_ON_WINDOWS}")
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.exit(
+            f"xclass: {' and '.join(missing)}, which xclass needs, cannot be imported by {sys.executable}; install "
+            f"with `{sys.executable} -m pip install {' '.join(missing)}`"
+        )
     from ..errors import XclassError
     from ..system import address_space
 

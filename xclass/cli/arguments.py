@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
-
-import click
-from click.shell_completion import CompletionItem, shell_complete
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..options import words as option_words
-from ..options.declare import Option
-from ..options.words import BARE
+from ..options.declare import Option, all_options
 from . import help_text, subcommands, vw_flags
+
+if TYPE_CHECKING:  # importing these takes time
+    from ..options.resolve import OptionGroups
+    from ..reductions.core.base import Reduction
 
 RESUME, RESUME_RUN = "--resume", "--resume_run"  # the first one is an option of models, too, but with a value
 VALUED = ("--node_only", "--randomized_routing")  # flags that had a value in the VW of the recall tree's paper
@@ -28,92 +28,69 @@ HELP_FLAGS = ("--help", "--help_all", "--version")
 COMPLETION = "_XCLASS_COMPLETE"  # environment variable that the shell sets when it asks for completions
 
 
-def complete(sections: Sequence[help_text.Section]) -> int:
+def complete(groups: OptionGroups, reductions: Iterable[Reduction]) -> int:
     """Print the completions, or the script, that the shell requests and return the exit status."""
-    declared: dict[str, Option] = {}
-    for section in sections:
-        declared = {**declared, **section.options, **declared}  # of an option that two share, the first declaration
-    return shell_complete(_command(sections, declared), {}, "xclass", COMPLETION, os.environ[COMPLETION])
+    import click  # which takes time
+    from click.shell_completion import CompletionItem, shell_complete
+
+    def completer(words: Iterable[str], files: bool) -> Callable[..., list[CompletionItem]]:
+        """Return a function that lists the words that begin with the typed text, and perhaps files."""
+
+        def completions(context: Any, parameter: Any, incomplete: str) -> list[CompletionItem]:
+            items = [CompletionItem(word) for word in words if word.startswith(incomplete)]
+            return [*items, CompletionItem(incomplete, type="file")] if files else items
+
+        return completions
+
+    files = completer([subcommand.name for subcommand in subcommands.SUBCOMMANDS], True)
+    params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, shell_complete=files)]
+    for name, option in {**all_options(groups), **vw_flags.OPTIONS}.items():
+        names = [f"field_{name.lstrip('-')}", *option.flags, *option.aliases]
+        if option.kind is bool:
+            params.append(click.Option(names, count=True, help=option.help))
+            continue
+        words = option.choices or [word for word in option.metavar.split("|") if word.islower()]
+        values = completer(words, bool(option.reads or option.writes))
+        params.append(click.Option(names, multiple=True, help=option.help, shell_complete=values))
+    topics = completer([record.name for record in reductions], False)
+    params.append(click.Option(["-h", "--help"], is_flag=False, flag_value="", shell_complete=topics))
+    params += [click.Option([flag], is_flag=True) for flag in ("--help_all", "--version")]
+    command = click.Command("xclass", params=params, add_help_option=False)
+    return shell_complete(command, {}, "xclass", COMPLETION, os.environ[COMPLETION])
 
 
-def _completer(
-    words: Sequence[str], files: bool = False
-) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return a function that lists the words that begin with the typed text, and also files if `files` is set."""
-
-    def completions(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        items = [CompletionItem(word) for word in words if word.startswith(incomplete)]
-        return [*items, CompletionItem(incomplete, type="file")] if files else items
-
-    return completions
-
-
-def _values_of(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return a function that lists the possible values of an option that begin with the typed text: words and files."""
-    words = option.choices or [word for word in option.metavar.split("|") if word.islower()]
-    return _completer(words, files=bool(option.reads or option.writes))
-
-
-def _command(sections: Sequence[help_text.Section], declared: Mapping[str, Option]) -> click.Command:
-    """Build the click command, which only splits a command line into options and words; `read` converts the values."""
-    files = _completer([subcommand.name for subcommand in subcommands.SUBCOMMANDS], files=True)
-    params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1, shell_complete=files)}
-    for name, option in declared.items():
-        params[name] = option_words.parameter(name, option, shell_complete=_values_of(option))
-    for flag in vw_flags.ACCEPTED:
-        params[flag] = click.Option([_vw_name(flag), flag], count=True)
-    names = [section.record.name for section in sections if section.record is not None]
-    params["help"] = click.Option(
-        ["-h", "--help", "help"], is_flag=False, flag_value=BARE, shell_complete=_completer(names)
-    )
-    params["help_all"] = click.Option(["--help_all", "help_all"], is_flag=True)
-    params["version"] = click.Option(["--version", "version"], is_flag=True)
-    return click.Command("xclass", params=list(params.values()), add_help_option=False)
-
-
-def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str, Any]:
-    """Return the options that the user typed, field name -> value.
+def read(groups: OptionGroups, reductions: Sequence[Reduction], argv: Sequence[str]) -> dict[str, Any]:
+    """Return the options that the user typed, field name -> value; those of `vw_flags.OPTIONS` have names of their own.
 
     If help or the version was requested, the result has a single key, "help" or "version", whose value is the text to
-    print. Flags in `vw_flags.ACCEPTED` are listed under the key "accepted".
+    print.
     """
     from ..reductions import presets
 
-    declared: dict[str, Option] = {}
-    names = []
-    for section in sections:
-        declared = {**section.options, **declared}
-        names += [section.record.name] if section.record is not None else []
+    words = list(argv[: argv.index("--")] if "--" in argv else argv)
+    names = [record.name for record in reductions]
     chosen_by = presets.reductions(names)
-    topic = _help_topic(argv, {*names, *chosen_by})
-    if topic is not None:
-        return {"help": help_text.of_reduction(topic, sections, chosen_by) if topic else help_text.overview(sections)}
-    try:
-        typed = _with_resume_run(_without_values(argv))
-        command = _command(sections, option_words.occurring(declared, typed))
-        words = option_words.split(command, declared, typed, HELP_FLAGS)
-    except option_words.UnknownOption as error:
-        raise vw_flags.advised(error) from None
-    if words["version"]:
+    topic = _help_topic(words, {*names, *chosen_by})
+    if topic is not None or "--help_all" in words:
+        sections = help_text.sections(groups, reductions)
+        if topic:
+            return {"help": help_text.of_reduction(topic, sections, chosen_by)}
+        return {"help": help_text.everything(sections) if topic is None else help_text.overview(sections)}
+    if "--version" in words:
         return {"version": f"xclass {__version__}"}
-    if words["help_all"]:
-        return {"help": help_text.everything(sections)}
-
-    given, files = option_words.values(declared, words)
+    helping = {flag: Option("", (flag,), kind=bool) for flag in HELP_FLAGS}  # which a message may propose
+    known = {**all_options(groups), **vw_flags.OPTIONS, **helping}
+    given, files = option_words.read(known, _with_resume_run(_without_values(argv)), vw_flags.LISTS)
     if files:
         given["data"] = (*given.get("data", ()), *files)
-    accepted = [flag for flag in vw_flags.ACCEPTED if words[_vw_name(flag)]]
-    if accepted:
-        given["accepted"] = accepted
     return given
 
 
-def _help_topic(argv: Sequence[str], reductions: Collection[str]) -> str | None:
+def _help_topic(words: Sequence[str], reductions: Collection[str]) -> str | None:
     """Return the name of the reduction to show help for, "" for the general help, or None without `--help`.
 
     The name is the word after `--help`, or else a reduction among the other words, as in `xclass --cpt --help`.
     """
-    words = list(argv[: argv.index("--")] if "--" in argv else argv)
     at = next((i for i, word in enumerate(words) if word in ("-h", "--help") or word.startswith("--help=")), None)
     if at is None:
         return None
@@ -141,8 +118,3 @@ def _with_resume_run(argv: Sequence[str]) -> list[str]:
         RESUME_RUN if word == RESUME and (following is None or following.startswith("-")) else word
         for word, following in itertools.zip_longest(argv, argv[1:])
     ]
-
-
-def _vw_name(flag: str) -> str:
-    """Return the name of click's parameter for an option of VW that is accepted."""
-    return "vw_" + flag.lstrip("-")

@@ -18,17 +18,20 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
-from typing import NoReturn, TextIO
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from .. import __version__
 from ..errors import NO_SUCH_FILE, DataError, UsageError, XclassError, XclassWarning
 from ..kernels import jit
-from ..options import resolve as options_resolve
+from ..options.declare import all_options
 from ..system import output_file, terminal
 from . import arguments, help_text, serve, subcommands, vw_flags
-from .declared import add_implied_options, prepare_files
+from .declared import add_implied_options, prepare_files, resolved
 from .declared import option_groups as option_groups  # other modules take it from here
+
+if TYPE_CHECKING:
+    from ..options.resolve import OptionGroups
 
 EXIT_DEFECT = 70  # exit status after an unexpected exception; EX_SOFTWARE in sysexits.h
 
@@ -38,27 +41,25 @@ def run(argv: Sequence[str]) -> int:
     if list(argv) == ["--version"]:
         terminal.page(f"xclass {__version__}")
         return 0
+    help_wanted = not {"-h", "--help"}.isdisjoint(argv)
     for subcommand in subcommands.SUBCOMMANDS:
-        if list(argv[:1]) == [subcommand.name]:
+        if list(argv[:1]) == [subcommand.name] or list(argv) == ["--help", subcommand.name]:
+            if help_wanted:
+                terminal.page(help_text.of_subcommand(subcommand))
+                return 0
             outcome = subcommand.run(argv[1:])
             return outcome if isinstance(outcome, int) else run(outcome)
-        if list(argv) == ["--help", subcommand.name]:
-            subcommand.run(["--help"])
-            return 0
-    if serve.DAEMON in argv:
+    if serve.DAEMON in argv and not help_wanted:
         return serve.run_daemon(argv)
-    groups, reductions = option_groups()
-    arranged = help_text.sections(groups, reductions)
     if os.environ.get(arguments.COMPLETION):
-        return arguments.complete(arranged)
-    given = arguments.read(arranged, argv)
+        return arguments.complete(*option_groups())
+    imported, groups, given = _read(argv)
     for information in ("help", "version"):
         if information in given:
             terminal.page(given[information])
             return 0
-    notes = vw_flags.take(given.pop("accepted", ()), given)
-    declared = {name: option for section in arranged for name, option in section.options.items()}
-    prepare_files(given, declared)
+    notes = vw_flags.take(given)
+    prepare_files(given, all_options(groups))
     if not {"data", "cache_file", "no_stdin"} & set(given) and sys.stdin is not None and sys.stdin.isatty():
         if "testonly" in given and {"print_tree", "dot_tree"} & set(given):
             given["no_stdin"] = True  # the tree of a saved model is written, which needs no data
@@ -75,40 +76,50 @@ def run(argv: Sequence[str]) -> int:
             )
 
     from ..api import model_contents
-    from ..reductions.presets import PRESETS
-    from ..run import learner_use
+    from ..reductions.presets import PROPOSED
     from ..run.run import run as execute_run
     from ..run.signals import interrupt_told
     from ..text import urls
+    from ..text.reader import Peeked
 
     model = given.get("initial_regressor")
     contents = model_contents.load(model) if model is not None else None
-    resolve = functools.partial(
-        options_resolve.resolve,
-        stored=contents.options if contents is not None else None,
-        groups=groups,
-        reductions=reductions,
-        model=model or "",
-        presets=PRESETS,
-        resolve_defaults=learner_use.of_command,
-    )
+
     with contextlib.ExitStack() as closing:
         told = interrupt_told(terminal.error_line, given)
-        peeked = bytearray()  # bytes that label detection takes from standard input
+        peeked = Peeked()
+        is_chosen = model is not None or len(imported) > 1
+        declared = option_groups(imported if is_chosen else {*imported, PROPOSED})
         if given.get("workers") is None:
             with told:
-                notes += add_implied_options(given, groups, reductions, peeked)
-            config = resolve(given)
+                notes += add_implied_options(given, *declared, peeked)
+            config = resolved(given, contents)
             for path in given.get("data", ()):
                 if not urls.is_url(path) and not os.path.exists(path):  # before kernels are compiled
                     raise DataError(f"{path}: {NO_SUCH_FILE}")
-            return execute_run(config, notes, contents, bytes(peeked))
+            return execute_run(config, notes, contents, peeked)
         from ..cluster import dispatch
 
-        first_lines = functools.partial(dispatch.first_lines, given, closing, resolve)
+        first_lines = functools.partial(
+            dispatch.first_lines, given, closing, functools.partial(resolved, contents=contents)
+        )
         with told:
-            notes += add_implied_options(given, groups, reductions, peeked, first_lines)
-        return dispatch.execute(resolve(given), contents, notes)
+            notes += add_implied_options(given, *declared, peeked, first_lines)
+        return dispatch.execute(resolved(given, contents), contents, notes)
+
+
+def _read(argv: Sequence[str]) -> tuple[Collection[str], OptionGroups, dict[str, Any]]:
+    """Return the names of the reductions that are imported, the groups of options, and the options that were typed."""
+    from ..reductions import registry
+
+    def read(names: Collection[str]) -> tuple[Collection[str], OptionGroups, dict[str, Any]]:
+        groups, reductions = option_groups(names)
+        return names, groups, arguments.read(groups, reductions, argv)
+
+    words = [word.lstrip("-").partition("=")[0] for word in argv if word.startswith("-")]
+    if {"h", "help", "help_all"} & {*words}:
+        return read(registry.all_names())
+    return registry.read_for_chosen(words, read)
 
 
 def main() -> None:
@@ -170,7 +181,9 @@ def status(argv: Sequence[str]) -> int:
         return _report(1, f"{place}{error.strerror or error}")
     except MemoryError as error:
         cause = f" ({error})" if str(error) else ""
-        return _report(1, f"not enough memory{cause}; try a smaller -b, or --learn_names for large numbers")
+        return _report(
+            1, f"not enough memory{cause}; try a smaller -b, fewer classes, or --learn_names for large numbers"
+        )
     except Exception as error:
         if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
             return _report(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..options.declare import Option, OptionGroup, option, options_of, threads_option
 from ..system import terminal
-from . import subcommand_words
+from .declared import of_data, read, take_data
 
 USAGE = "xclass compare [OPTIONS] FIRST OTHER..."
 INTRO = (
@@ -23,7 +22,6 @@ DESCRIPTION = "the comparison"
 WORSE = 3  # exit status if a run is worse than the first
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of the subcommand."""
 
@@ -47,41 +45,39 @@ class Options(OptionGroup):
 
 def declared() -> Mapping[str, Option]:
     """Return the options and arguments, by field name."""
-    return {**options_of(Options), **subcommand_words.of_data("the data that the predictions are about, with labels")}
+    return {**options_of(Options), **of_data("the data that the predictions are about, with labels")}
 
 
 def run(words: Sequence[str]) -> int:
     """Compare runs as the words after `xclass compare` say, and return the exit status."""
-    given = subcommand_words.read(words, USAGE, INTRO, declared())
-    if given is None:
-        return 0
-    source = subcommand_words.take_data(given)
+    given = read(words, USAGE, declared())
+    source = take_data(given)
     options = Options(**given)
     paths = options.runs
     if len(paths) < 2:
         raise UsageError(f"give two files or more to compare; usage: {USAGE}")
 
-    from ..comparison import report, runs
+    from .. import comparison
     from ..kernels import jit
     from ..run.results import summary
     from ..system import output_file, thread_limit
 
     confidence = 1 - options.alpha
-    if runs.check_same_kind(paths, source.data):
-        compared = [runs.read_summary(path) for path in paths]
+    if comparison.check_same_kind(paths, source.data):
+        compared = [comparison.read_summary(path) for path in paths]
         by_class = []
     else:
         jit.activate()
         with thread_limit.limited(options.threads):
-            labels = runs.read_labels(source)
-        compared = [runs.read_predictions(path, labels) for path in paths]
-        by_class = report.class_lines(compared, labels)
-    comparisons = report.compare(compared, confidence)
+            labels = comparison.read_labels(source)
+        compared = [comparison.read_predictions(path, labels) for path in paths]
+        by_class = comparison.class_lines(compared, labels)
+    comparisons = comparison.compare(compared, confidence)
     if options.json is not None:
-        record = report.record(compared, comparisons, options.alpha, options.tolerance)
+        record = comparison.record(compared, comparisons, options.alpha, options.tolerance)
         text = json.dumps(summary.finite(record), indent=1, allow_nan=False)
         output_file.replace(options.json, DESCRIPTION, [text.encode(), b"\n"])
     with contextlib.suppress(BrokenPipeError):  # the exit status tells the rest
-        for line in [*report.lines(compared, comparisons, confidence), *by_class]:
+        for line in [*comparison.lines(compared, comparisons, confidence), *by_class]:
             terminal.line(line)
-    return WORSE if any(report.is_worse(one, options.alpha, options.tolerance) for one in comparisons) else 0
+    return WORSE if any(comparison.is_worse(one, options.alpha, options.tolerance) for one in comparisons) else 0

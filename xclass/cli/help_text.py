@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import UsageError
 from ..options.declare import Option, OptionGroup, options_of
-from ..options.similar import suggestion
-from . import option_text, subcommands
+from ..options.spelling import suggestion
+from . import subcommands
 
 if TYPE_CHECKING:  # importing reductions takes time
     from ..reductions.core.base import Reduction
 
+Rows: TypeAlias = Sequence[tuple[str, str]]
+WIDTH = 100  # columns of a help text at most
 USAGE = "xclass [OPTIONS] [DATA]"
 INTRO = (
     "Learn to predict one of many classes, one example at a time. DATA is a file of examples in Vowpal Wabbit's text "
@@ -78,34 +78,29 @@ def sections(groups: Mapping[str, type[OptionGroup]], reductions: Iterable[Reduc
 
 def everything(sections: Sequence[Section]) -> str:
     """Return the text of `--help_all`, with every option under the heading of its section."""
-    formatter = _begun()
-    for section in sections:
-        _write_section(formatter, section, section.options.values())
-    with formatter.section("Help"):
-        formatter.write_dl(HELP, col_max=34)
-    return formatter.getvalue().rstrip()
+    parts = [(one.title, _sentence(one.summary), _rows(one.options.values())) for one in sections]
+    return _page(USAGE, INTRO, [*parts, ("Help", "", HELP)], EXAMPLES)
 
 
 def overview(sections: Sequence[Section]) -> str:
     """Return the text of `--help`: a line for each reduction, and the most common options."""
-    formatter = _begun()
     declared = {flag: option for section in sections for option in section.options.values() for flag in option.flags}
-    with formatter.section("Reductions, for K classes"):
-        first = [("--multiclass [K]", "the default: trees propose, one scorer per class decides")]
-        chosen = [
-            (option_text.synopsis(section.options[section.record.name]), section.summary)
-            for section in sections
-            if section.record is not None and section.summary
-        ]
-        formatter.write_dl([*(first if "--multiclass" in declared else ()), *chosen])
-    with formatter.section("Common options"):
-        common = [declared[flag] for flag in COMMON if flag in declared]
-        formatter.write_dl([(option_text.synopsis(option), _brief(option)) for option in common], col_max=34)
-    with formatter.section("Subcommands, as the first word; xclass --help SUBCOMMAND explains one"):
-        formatter.write_text(", ".join(subcommand.name for subcommand in subcommands.SUBCOMMANDS))
-    with formatter.section("Help"):
-        formatter.write_dl(HELP, col_max=34)
-    return formatter.getvalue()
+    reductions = [
+        (synopsis(section.options[section.record.name]), section.summary)
+        for section in sections
+        if section.record is not None and section.summary
+    ]
+    if "--multiclass" in declared:
+        reductions.insert(0, ("--multiclass [K]", "the default: trees propose, one scorer per class decides"))
+    common = [declared[flag] for flag in COMMON if flag in declared]
+    names = ", ".join(subcommand.name for subcommand in subcommands.SUBCOMMANDS)
+    parts = [
+        ("Reductions, for K classes", "", reductions),
+        ("Common options", "", [(synopsis(option), _brief(option)) for option in common]),
+        ("Subcommands, as the first word; xclass --help SUBCOMMAND explains one", names, []),
+        ("Help", "", HELP),
+    ]
+    return _page(USAGE, INTRO, parts, EXAMPLES)
 
 
 def of_reduction(name: str, sections: Sequence[Section], presets: Mapping[str, str]) -> str:
@@ -121,44 +116,83 @@ def of_reduction(name: str, sections: Sequence[Section], presets: Mapping[str, s
     record = section.record
     flags = {flag: option for part in sections for option in part.options.values() for flag in option.flags}
     chooser = flags["--" + name]
-    formatter = click.HelpFormatter(max_width=option_text.WIDTH)
-    formatter.write(f"Usage: xclass {option_text.synopsis(chooser)} [OPTIONS] [DATA]\n\n")
     about = chooser.help if name in presets else f"{record.title}: {record.summary}"
-    formatter.write_text(f"{about[:1].upper()}{about[1:]}.")
     own = [chooser, *(option for option in section.options.values() if option != chooser)]
-    _write_section(formatter, Section("Options", "", {}), own)
+    parts = [("Options", "", _rows(own))]
     for part in sections:
         if part.title == LEARNER:
             taken = record.learner_options
-            _write_section(formatter, part, [o for n, o in part.options.items() if taken is None or n in taken])
+            of_learner = [option for field, option in part.options.items() if taken is None or field in taken]
+            parts.append((part.title, "", _rows(of_learner)))
         elif part.title == PROBABILITIES and record.probabilities:
-            _write_section(formatter, Section("Probabilities", "", {}), part.options.values())
-    formatter.write_paragraph()
-    formatter.write_text("xclass --help_all shows the options of input, output, passes and features as well.")
+            parts.append(("Probabilities", "", _rows(part.options.values())))
+    more = "xclass --help_all shows the options of input, output, passes and features as well."
+    return _page(f"xclass {synopsis(chooser)} [OPTIONS] [DATA]", _sentence(about), parts, ending=more)
+
+
+def of_subcommand(subcommand: subcommands.Subcommand) -> str:
+    """Return the text of `xclass SUBCOMMAND --help`."""
+    rows = [*_rows(subcommand.declared().values()), ("-h, --help", "show this text")]
+    return _page(subcommand.usage, subcommand.intro, [("Options", "", rows)])
+
+
+def _page(usage: str, intro: str, parts: Iterable[tuple[str, str, Rows]], examples: Rows = (), ending: str = "") -> str:
+    """Return a help text; a part is its heading, a text, and rows of two columns."""
+    import click
+
+    formatter = click.HelpFormatter(max_width=WIDTH)
+    formatter.write(f"Usage: {usage}\n\n")
+    formatter.write_text(intro)
+    if examples:
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_dl(examples, col_max=60)
+    for title, text, rows in parts:
+        with formatter.section(title):
+            if text:
+                formatter.write_text(text)
+            if rows:
+                formatter.write_dl(rows, col_max=34)
+    if ending:
+        formatter.write_paragraph()
+        formatter.write_text(ending)
     return formatter.getvalue()
 
 
-def _begun() -> click.HelpFormatter:
-    """Return a help text with the usage and the examples."""
-    formatter = click.HelpFormatter(max_width=option_text.WIDTH)
-    formatter.write(f"Usage: {USAGE}\n\n")
-    formatter.write_text(INTRO)
-    formatter.write_paragraph()
-    with formatter.indentation():
-        formatter.write_dl(EXAMPLES, col_max=60)
-    return formatter
+def _rows(options: Iterable[Option]) -> Rows:
+    return [(synopsis(option), description(option)) for option in options]
 
 
-def _write_section(formatter: click.HelpFormatter, section: Section, options: Iterable[Option]) -> None:
-    with formatter.section(section.title):
-        if section.summary:
-            formatter.write_text(f"{section.summary[:1].upper()}{section.summary[1:]}.")
-        formatter.write_dl(
-            [(option_text.synopsis(option), option_text.description(option)) for option in options], col_max=34
-        )
+def _sentence(text: str) -> str:
+    return text and f"{text[:1].upper()}{text[1:]}."
 
 
 def _brief(option: Option) -> str:
     """Return the first sentence of an option's help, and its default if that is short."""
-    default = option_text.default_of(option)
+    default = default_of(option)
     return option.help.split(". ")[0] + (f" [default: {default}]" if default and ";" not in default else "")
+
+
+def synopsis(option: Option) -> str:
+    """Return an option's flags and the name of its value: `-b, --bit_precision B`."""
+    names = ", ".join(sorted(option.flags, key=len))
+    return names if option.kind is bool or option.is_argument else f"{names} {option.metavar}"
+
+
+def default_of(option: Option) -> str:
+    """Return an option's default as the help shows it, or an empty string if there is none to show."""
+    if option.default_text is not None:
+        return option.default_text
+    if option.kind is bool or option.default in (None, ()):
+        return ""
+    return format(option.default, "g") if isinstance(option.default, float) else str(option.default)
+
+
+def description(option: Option) -> str:
+    """Return an option's help, with its other names and its default."""
+    notes = [f"also {alias}" for alias in option.aliases]
+    if option.repeated and not option.is_argument:
+        notes.append("may be repeated")
+    if default_of(option):
+        notes.append(f"default: {default_of(option)}")
+    return option.help + (f" [{'; '.join(notes)}]" if notes else "")

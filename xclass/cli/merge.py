@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 
-from ..errors import UsageError
-from ..options.declare import Option, OptionGroup, option, options_of
+from ..options.declare import OptionGroup, option, options_of
 from ..system import output_file
-from . import subcommand_words
+from .declared import read
 
 USAGE = "xclass merge [--base FILE] -f FILE MODEL..."
 INTRO = (
@@ -18,39 +17,35 @@ INTRO = (
 )
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of the subcommand."""
 
-    final_regressor: str = option("save the merged model", flags=("-f", "--final_regressor"), writes=output_file.MODEL)
+    models: tuple[str, ...] = option("the models", flags=("MODEL...",), reads=True, needed="no models to merge")
+    final_regressor: str = option(
+        "save the merged model",
+        flags=("-f", "--final_regressor"),
+        writes=output_file.MODEL,
+        needed="there is no file for the merged model; give -f FILE",
+    )
     base: str = option("the model from which all of them have continued", reads=True)
-    models: tuple[str, ...] = option("the models", flags=("MODEL...",), reads=True)
     quiet: bool = option("print nothing unless there is an error")
 
 
-def declared() -> Mapping[str, Option]:
-    """Return the options and arguments, by field name."""
-    return options_of(Options)
+declared = partial(options_of, Options)
 
 
 def run(words: Sequence[str]) -> int:
     """Merge models as the words after `xclass merge` say, and return the exit status."""
-    given = subcommand_words.read(words, USAGE, INTRO, declared())
-    if given is None:
-        return 0
-    models, path = given["models"], given.get("final_regressor")
-    if not models:
-        raise UsageError(f"no models to merge; usage: {USAGE}")
-    if not path:
-        raise UsageError(f"there is no file for the merged model; give -f FILE; usage: {USAGE}")
+    options = Options(**read(words, USAGE, declared()))
+    models, path = options.models, options.final_regressor
 
-    from ..merging import models as merging
+    from .. import merging
     from ..model import model_file
     from ..run.report.console import Console
 
     model_file.check_writable(path)
-    output = Console(bool(given.get("quiet")))
-    learner, notes = merging.merged(models, given.get("base"))
+    output = Console(options.quiet)
+    learner, notes = merging.merged(models, options.base)
     with learner:
         learner.save(path)
         classes = learner.classes

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ..errors import UsageError
 from ..options.declare import Option, OptionGroup, option, options_of, threads_option
-from . import subcommand_words
+from .declared import of_data, read, take_data
 
 USAGE = "xclass report -i MODEL [-d FILE] [OPTIONS] -o FILE.html"
 INTRO = (
     "Write a report on a model as one HTML page that loads nothing from elsewhere. With labelled data (-d) it shows "
-    "which classes fail most, why, and what would help; the error by class frequency; the most confused classes; the "
-    "calibration; and the most uncertain examples. Of lists of labels it shows the measures, the labels with the most "
-    "errors, and the calibration. It also shows the weight tables and the options. It needs matplotlib (extra plot)."
+    "which classes fail most, why, and what would help; the error by class frequency; the most confused classes; and "
+    "the calibration. Of lists of labels it shows the measures, the labels with the most errors, and the calibration. "
+    "It also shows the options. It needs matplotlib (extra plot)."
 )
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of the subcommand."""
 
-    initial_regressor: str | None = option("the model", flags=("-i", "--initial_regressor"), reads=True)
+    initial_regressor: str = option(
+        "the model", flags=("-i", "--initial_regressor"), reads=True, needed="there is no model; give -i MODEL"
+    )
     output: str | None = option(
         "write the page to this file, whose name ends in .html or .htm", flags=("-o", "--output"), writes="the report"
     )
@@ -35,10 +35,6 @@ class Options(OptionGroup):
     train: tuple[str, ...] = option(
         "the training data, in which the examples of each class are counted",
         default_text="the counts in the model, if it has some",
-        reads=True,
-    )
-    curve: str | None = option(
-        "the learning curve that --curve has written while the model was trained",
         reads=True,
     )
     class_names: str | None = option(
@@ -62,19 +58,15 @@ class Options(OptionGroup):
 
 def declared() -> Mapping[str, Option]:
     """Return the options, by field name."""
-    return {**options_of(Options), **subcommand_words.of_data("labelled data that the model has not learned from")}
+    return {**options_of(Options), **of_data("labelled data that the model has not learned from")}
 
 
 def run(words: Sequence[str]) -> int:
     """Write a report as the words after `xclass report` say, and return the exit status."""
-    given = subcommand_words.read(words, USAGE, INTRO, declared())
-    if given is None:
-        return 0
-    source = subcommand_words.take_data(given, "train")
+    given = read(words, USAGE, declared())
+    source = take_data(given, "train")
     options = Options(**given)
     model, path = options.initial_regressor, options.output
-    if not model:
-        raise UsageError(f"there is no model; give -i MODEL; usage: {USAGE}")
     if not path and not options.json:
         raise UsageError(
             f"there is no file for the report; give -o FILE.html for the page, or --json FILE; usage: {USAGE}"
@@ -84,14 +76,11 @@ def run(words: Sequence[str]) -> int:
             f"-o {path}: the report is an HTML page; give a name that ends in .html or .htm, or --json {path} for JSON"
         )
 
-    from ..report import contents, record
-    from ..report.html import figures, page
+    from ..report import contents, figures, page
     from ..run.report.console import Console
     from ..system import output_file, thread_limit
 
-    request = contents.Request(
-        model, source, options.train, options.curve, options.top, options.min_examples, options.class_names
-    )
+    request = contents.Request(model, source, options.train, options.top, options.min_examples, options.class_names)
     if path:
         figures.check_installed()
 
@@ -101,7 +90,7 @@ def run(words: Sequence[str]) -> int:
     with thread_limit.limited(options.threads), api.load(model) as learner:
         collected = contents.collect(learner, request)
     if options.json:
-        output_file.replace(options.json, "the report", [record.written(collected)])
+        output_file.replace(options.json, "the report", [contents.written(collected)])
     if path:
         output_file.replace(path, "the report", list(page.write(collected)))
     for note in collected.notes:

@@ -12,16 +12,16 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import UsageError
 from ..options import words as option_words
-from ..options.declare import Option, OptionGroup, option, options_of, threads_option
-from ..system import output_file, terminal
-from . import option_text, vw_flags
+from ..options.declare import Option, OptionGroup, option, options_of, taken, threads_option
+from ..system import output_file
+from . import vw_flags
+from .declared import LOSSES_OF_TWO, prepare_files
 
 NEW_OBJECTS = 1000  # of a server, between two collections of the youngest garbage
 USAGE = "xclass serve -i FILE [-t] [-f FILE --checkpoint N] [OPTIONS]"
@@ -66,7 +66,6 @@ OF_ONE_MODEL = {
 }
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of the subcommand beside those of a server."""
 
@@ -93,7 +92,6 @@ class Options(OptionGroup):
     quiet: bool = option("print nothing unless there is an error")
 
 
-@dataclass(frozen=True)
 class DaemonOptions(OptionGroup):
     """Declare what a command line of VW with --daemon may have besides; the last two ask for what a server does."""
 
@@ -177,21 +175,16 @@ def run(
 
     `more` are further options, by field; `ready` is called when clients may connect.
     """
-    own = declared()
-    if {"-h", "--help"} & set(words):
-        terminal.page(option_text.of_subcommand(USAGE, INTRO, own))
-        return 0
-    given, notes = _given(words, {**own, **more})
+    given, notes = _given(words, {**declared(), **more})
     from ..kernels import jit
     from ..reductions.core import probabilities
+    from ..run.report.console import OperatorConsole
     from ..serving import models, server
-    from ..serving.operator_console import OperatorConsole
     from ..serving.options import Options as ServerOptions
     from ..serving.service import Service
     from ..system import thread_limit
 
-    o = Options(**_taken(given, options_of(Options)))
-    options = ServerOptions(**_taken(given, options_of(ServerOptions)))
+    o, options = taken(given, Options), taken(given, ServerOptions)
     lists = {name: given.pop(name) for name in LISTS if name in given}
     listing = probabilities.Options(**lists) if lists else None
     console = OperatorConsole(o.quiet)
@@ -220,24 +213,17 @@ def run(
 def _given(words: Sequence[str], own: Mapping[str, Option]) -> tuple[dict[str, Any], list[str]]:
     """Return the options in the words, field -> value, those of the server and those of a learner, and notes."""
     from ..api import configuration
-    from .declared import prepare_files
 
     known = {**configuration.options_of_learner(), **own}
     del known["on_bad_line"]
-    accepted = {flag.lstrip("-"): Option("", (flag,), kind=bool) for flag in vw_flags.ACCEPTED if not _advice(flag)}
-    try:
-        given, others = option_words.read({**known, **accepted}, words)
-    except option_words.UnknownOption as error:
-        advice = _advice(error.flag) or vw_flags.advice(error.flag)
-        if advice is None and any(error.flag in flags.split() for flags, _ in configuration.OF_A_RUN):
-            advice = "it belongs to a run that reads data; leave it out"
-        if advice is not None:
-            raise UsageError(f"there is no option {error.flag}: {advice}") from None
-        raise UsageError(str(error).replace(option_words.HELP, "xclass serve --help")) from None
+    accepted = {flag: one for flag, one in vw_flags.OPTIONS.items() if option_words.advised(flag, ADVICE) is None}
+    of_a_run = [(flags, "it belongs to a run that reads data; leave it out") for flags, _ in configuration.OF_A_RUN]
+    advice = (*ADVICE, *vw_flags.LISTS, *of_a_run)
+    given, others = option_words.read({**known, **accepted}, words, advice, "xclass serve --help")
     if others:
         raise UsageError(f"{others[0]!r} belongs to no option; a server reads no data; usage: {USAGE}")
-    notes = vw_flags.take([f"--{name}" for name in accepted if given.pop(name, False)], given)
-    if _taken(given, options_of(DaemonOptions)).get("num_children", 1) > 1:
+    notes = vw_flags.take(given)
+    if (taken(given, DaemonOptions).num_children or 1) > 1:
         notes.append("--num_children: has no effect, because one process serves all connections")
     prepare_files(given, known)
     if "models" in given:
@@ -256,18 +242,10 @@ def _given(words: Sequence[str], own: Mapping[str, Option]) -> tuple[dict[str, A
     return given, notes
 
 
-def _advice(flag: str) -> str | None:
-    return next((advice for flags, advice in ADVICE if flag in flags.split()), None)
-
-
 def name_of_model(path: str | None) -> str:
     """Return the name by which HTTP requests call a model: that of its file without the ending, if it is plain."""
     name = "" if path is None else os.path.basename(path).partition(".")[0]
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else "model"
-
-
-def _taken(given: dict[str, Any], declared: Mapping[str, Option]) -> dict[str, Any]:
-    return {name: given.pop(name) for name in declared if name in given}
 
 
 def loaded(o: Options, given: Mapping[str, Any]) -> Any:
@@ -293,10 +271,9 @@ def loaded(o: Options, given: Mapping[str, Any]) -> Any:
 def _learns_numbers(given: Mapping[str, Any]) -> bool:
     """Return whether the options of a new learner ask for numbers if they name no reduction: VW's, or those of a loss.
 
-    A run decides so, too, see `label_detection.implied_options`, but it can look at the labels.
+    A run decides so, too, see `declared.add_implied_options`, but it can look at the labels.
     """
     from ..api import configuration
-    from ..text.label_detection import LOSSES_OF_TWO
 
     groups = configuration.option_groups()
     common = ("run", "parser", "features", "interactions", "learner")

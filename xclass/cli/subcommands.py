@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..options.declare import Option
-from . import compare, merge, report, serve, shrink, tune
+from . import compare, merge, report, serve, shrink, tune, warmup
 
 
 class Subcommand(NamedTuple):
@@ -33,6 +33,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = tuple(
         ("compare", "test whether runs differ in their errors", compare),
         ("report", "describe a model and its errors as an HTML page", report),
         ("shrink", "make a model for prediction smaller", shrink),
+        ("warmup", "compile kernels ahead, for images of containers and nodes of a cluster", warmup),
         ("serve", "answer lines of VW text on a port, and learn from them", serve),
     )
 )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from ..options import words as option_words
-from ..options.declare import Option, options_of
-from ..system import terminal
-from . import option_text, vw_flags
+from ..options.declare import Option, options_of, taken
+from . import vw_flags
 from .declared import add_implied_options, option_groups, prepare_files
+
+if TYPE_CHECKING:  # importing it takes time
+    from ..tuning.search import Search
 
 USAGE = "xclass tune -d FILE [--time 5m] [-f FILE] [OPTIONS]"
 INTRO = (
@@ -28,33 +29,7 @@ INTRO = (
 
 def run(words: Sequence[str]) -> int | list[str]:
     """Search as the words say; return the exit status, or the command line that trains the model of -f."""
-    if {"-h", "--help"} & set(words):
-        terminal.page(option_text.of_subcommand(USAGE, INTRO, declared()))
-        return 0
-    from ..model import model_file
-    from ..run.report.console import Console
-    from ..tuning.search import Search
-
-    options, request = _request(words)
-    if options.final_regressor is not None:
-        model_file.check_writable(options.final_regressor)
-    found = Search(request).run()
-    lines = [] if options.quiet else ["", *found.lines, ""]
-    if found.words:
-        lines.append(shlex.join([*found.words, "-f", options.final_regressor or "model.bin"]))
-    try:
-        for line in lines:
-            terminal.line(line)
-        terminal.standard_output()  # the run that follows writes to it
-    except BrokenPipeError:
-        terminal.discard_output()
-    if found.signal:
-        Console(options.quiet).info(found.note)
-        return 128 + found.signal
-    if options.final_regressor is None:
-        return 0
-    limit = [] if options.threads is None else ["--threads", str(options.threads)]
-    return [*found.words[1:], "-f", options.final_regressor, "--quiet", *limit]
+    return _search(words).run()
 
 
 def declared() -> dict[str, Option]:
@@ -66,33 +41,31 @@ def declared() -> dict[str, Option]:
     return {**options_of(reader.Options), **options_of(cache.Options), **options_of(Options)}
 
 
-def _request(words: Sequence[str]) -> tuple[Any, Any]:
-    """Return the options of the search and the request that the words describe."""
+def _search(words: Sequence[str]) -> Search:
+    """Return the search that the words describe."""
     from ..api import configuration
     from ..cache import source as cache
+    from ..model import model_file
     from ..reductions import presets
     from ..text import reader
+    from ..tuning import settings
     from ..tuning.options import Options
-    from ..tuning.search import Request
-    from ..tuning.settings import PASSES
+    from ..tuning.search import Search
 
-    known = {**configuration.options_of_learner(), "passes": PASSES, **declared()}
-    try:
-        given, files = option_words.read(known, words)
-    except option_words.UnknownOption as error:
-        raise vw_flags.advised(error) from None
+    known = {**configuration.options_of_learner(), "passes": settings.declared()["passes"], **declared()}
+    given, files = option_words.read(known, words, vw_flags.LISTS)
     if files:
         given["data"] = (*given.get("data", ()), *files)
     prepare_files(given, known)
-    options = Options(**{name: given.pop(name) for name in options_of(Options) if name in given})
-    kept = cache.Options(**{name: given.pop(name) for name in options_of(cache.Options) if name in given})
+    options = taken(given, Options)
+    kept = taken(given, cache.Options)
     if given.get("vw_exact"):
         raise UsageError("--vw_exact fixes what would be searched, so that predictions agree with VW's; leave it out")
     groups, reductions = option_groups()
-    peeked = bytearray()
+    peeked = reader.Peeked()
     _check_data(given.get("data", ()), options.final_regressor)
     notes = add_implied_options(given, groups, reductions, peeked)
-    read = reader.Options(**{name: given.pop(name) for name in options_of(reader.Options) if name in given})
+    read = {name: given.pop(name) for name in options_of(reader.Options) if name in given}
     names = [record.name for record in reductions]
     chosen = [name for name in (*names, *presets.reductions(names)) if name in given]
     if not chosen:
@@ -104,18 +77,24 @@ def _request(words: Sequence[str]) -> tuple[Any, Any]:
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: choose one reduction")
     typed = chosen[0] == presets.LISTS or any(word.split("=")[0].lstrip("-") == chosen[0] for word in words)
     value = given.pop(chosen[0])
-    request = Request(
-        options, read, kept, given, (chosen[0], value) if typed else None, bytes(peeked), tuple(notes)
-    )  # fmt: skip
-    return options, request
+    if options.final_regressor is not None:
+        model_file.check_writable(options.final_regressor)
+    return Search(options, read, kept, given, (chosen[0], value) if typed else None, peeked, notes)
 
 
 def _check_data(paths: Sequence[str], model: str | None) -> None:
     """Check that there are data, and files if a model will be trained on them after the search."""
+    from ..text import reader
+
     if not paths and sys.stdin is not None and sys.stdin.isatty():
         raise UsageError(f"no data: give a file with -d, or pipe examples to standard input; usage: {USAGE}")
-    if not paths and model is not None:
-        raise UsageError("-f: the model is trained on all data after the search; give a file with -d")
+    if model is not None and (once := reader.read_once(paths)):
+        raise UsageError(
+            f"-f: the model is trained on all data after the search, and {once} can be read only once; give a file "
+            "with -d"
+        )
     for path in paths:
         if "://" not in path:
             os.stat(path)
+            if not os.access(path, os.R_OK):
+                raise DataError(f"{path}: the file cannot be read (Permission denied); check its name and permissions")

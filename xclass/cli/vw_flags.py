@@ -7,10 +7,8 @@ names the nearest option of xclass (`ADVICE`). A test compares these lists with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..errors import UsageError
-from ..options.words import UnknownOption
+from ..options.declare import Option
 
 ONLINE = (
     "xclass learns by online gradient descent, see --sgd, --adaptive, --normalized, --invariant; the exception is "
@@ -195,25 +193,16 @@ ACCEPTED: dict[str, str] = {  # flag -> its effect, for the note; empty if no no
 }
 
 
-def advice(flag: str) -> str | None:
-    """Return advice on what to use instead of an option of VW, or None if the option is not in the lists."""
-    for flags, words in (*ADVICE, *ELSEWHERE):
-        if flag in flags.split():
-            return words
-    return None
+LISTS = (*ADVICE, *ELSEWHERE)
+OPTIONS = {flag: Option("", (flag,), kind=bool) for flag in ACCEPTED}
 
 
-def advised(error: UnknownOption) -> UsageError:
-    """Return an error with advice on what to use instead of an option, the same error if there is none."""
-    words = advice(error.flag)
-    return error if words is None else UsageError(f"there is no option {error.flag}: {words}")
+def take(given: dict[str, object]) -> list[str]:
+    """Replace the options of `ACCEPTED` in `given`, field -> value, by those that they stand for.
 
-
-def take(accepted: Sequence[str], given: dict[str, object]) -> list[str]:
-    """Apply the options of `ACCEPTED` that were typed, and return the notes about them for the user.
-
-    The options that they stand for are added to `given`, the others that were typed, field -> value.
+    Return the notes about them for the user.
     """
+    accepted = [flag for flag in ACCEPTED if given.pop(flag, False)]
     if "--save_resume" in accepted and "predict_only_model" in given:
         raise UsageError(
             "--save_resume and --predict_only_model exclude each other: one keeps what is needed to continue learning, "

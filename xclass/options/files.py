@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from ..system import output_file
 from .declare import Option
 
@@ -48,7 +48,12 @@ def check(declared: Mapping[str, Option], given: Mapping[str, object]) -> None:
         if not file.option.writes or file.option.reads or not isinstance(file.path, str):
             continue
         if not file.derived:
-            output_file.check_writable(file.path, file.option.writes)
+            try:
+                output_file.check_writable(file.path, file.option.writes)
+            except DataError as error:
+                if file.field in given:
+                    raise
+                raise DataError(f"{error}; {file.flag} FILE names another one") from None
         if file.option.writes == output_file.MODEL:
             output_file.refuse_other_file(file.path, file.derived)
             if not file.derived:

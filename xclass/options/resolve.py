@@ -9,12 +9,11 @@ need not know where a value came from.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from ..errors import ModelError, UsageError
-from . import relations
-from .declare import Option, OptionGroup, as_words, from_stored, long_flag, options_of
+from ..errors import OTHER_MODEL, ModelError, UsageError
+from .declare import Option, OptionGroup, as_words, check_rules, from_stored, long_flag, options_of
 
 Values = Mapping[str, object]  # field -> value
 OptionGroups = Mapping[str, type[OptionGroup]]  # group -> its `Options` dataclass
@@ -66,7 +65,7 @@ class Config(Generic[Record]):
         self.given = given
         self.reduction = reduction
         self.adjusted, self.notes = tuple(adjusted), tuple(notes)
-        self._facts = facts  # for the rules of `relations`
+        self._facts = facts  # for the rules of `declare`
         self._groups = dict(groups)
         self._unchosen = unchosen  # names of the reductions that were not chosen
 
@@ -103,11 +102,11 @@ class Config(Generic[Record]):
         return Config(groups, self.given, self.reduction, self._unchosen, self._facts, self.adjusted, self.notes)
 
     def related(self) -> tuple[str, ...]:
-        """Return the warnings about the options; raise UsageError if a rule refuses one, see `relations`."""
+        """Return the warnings about the options; raise UsageError if a rule refuses one, see `declare`."""
         used = (values for group, values in self._groups.items() if group not in self._unchosen)
         rules = (rule for values in used for rule in getattr(values, "RULES", ()))
         options = {name: option for name, _, option in self._all_options()}
-        return relations.check(rules, {**self.values(), **self._facts}, options)
+        return check_rules(rules, {**self.values(), **self._facts}, options)
 
     def _all_options(self) -> list[tuple[str, str, Option]]:
         """Return (field, group, option) of every option, without those of reductions that were not chosen."""
@@ -135,7 +134,7 @@ def resolve(
     ----------
     given : the options that the user typed, field -> value
     stored : the options in the model that `-i` loads (`Config.stored`), or None without `-i`
-    groups : group -> its `Options` dataclass; the group of a reduction has the name of the reduction
+    groups : group -> its class `Options`; the group of a reduction has the name of the reduction
     reductions : all `Reduction` records, including the one named "scalar"
     model : name of the model file in messages
     resolve_defaults : function that checks the options of the chosen reduction and computes the defaults that depend
@@ -148,7 +147,7 @@ def resolve(
             sources.given = {"initial_regressor": model} if "initial_regressor" in sources.owners else {}
             sources.config()
         except UsageError as error:
-            raise ModelError(f"{model}: its options contradict each other: {error}. {REMEDY}") from None
+            raise ModelError(f"{model}: its options contradict each other: {error}; {OTHER_MODEL}") from None
         sources.given = given
     return sources.config()
 
@@ -188,11 +187,15 @@ class _Sources(Generic[Record]):
         for name in stored:
             if name not in owners:
                 shown = ascii(name)[1:-1][:LONGEST_VALUE]
-                raise ModelError(f"{model} was written with an option --{shown}, which this xclass does not know")
+                raise ModelError(
+                    f"{model} was written with an option --{shown}, which this xclass does not know; update xclass, or "
+                    f"{OTHER_MODEL}"
+                )
         of_model = self._chosen_in(stored)
         if len(of_model) > 1:
             raise ModelError(
-                f"{model}: it holds both --{of_model[0]} and --{of_model[1]}, and a model has one reduction. {REMEDY}"
+                f"{model}: it holds both --{of_model[0]} and --{of_model[1]}, and a model has one reduction; "
+                f"{OTHER_MODEL}"
             )
         chosen = (of_model or [SCALAR])[0]
         options: dict[str, object] = {}
@@ -201,23 +204,26 @@ class _Sources(Generic[Record]):
             option = next((option for group, option in owners[name].items() if group not in of_others), None)
             if option is None or not option.stored:
                 problem = "belongs to another reduction" if option is None else "belongs to a run and not to a model"
-                raise ModelError(f"{model}: it holds a value of {self._flag(name)}, which {problem}. {REMEDY}")
+                raise ModelError(f"{model}: it holds a value of {self._flag(name)}, which {problem}; {OTHER_MODEL}")
             try:
                 options[name] = from_stored(option, value)
             except ValueError as error:
-                raise ModelError(f"{model}: its {long_flag(option)} is damaged: {error}. {REMEDY}") from None
+                raise ModelError(f"{model}: its {long_flag(option)} is damaged: {error}; {OTHER_MODEL}") from None
         for name, declared in owners.items():
             for option in declared.values():
                 if option.in_older_models is not None:
                     options.setdefault(name, option.in_older_models)
         for name in REQUIRED:
             if name in owners and options.get(name) is None:
-                raise ModelError(f"{model}: it has no {self._flag(name)}. {REMEDY}")
+                raise ModelError(f"{model}: it has no {self._flag(name)}; {OTHER_MODEL}")
         return options
 
     def config(self) -> Config[Record]:
         """Return the value of every option, after refusing contradictions and options without effect."""
         given, groups, records = self.given, self.groups, self._records
+        for name in given:
+            if name not in self.owners:
+                raise UsageError(f"there is no option --{name}")
         preset: dict[str, object] = {}
         preset_of_reduction: list[tuple[str, str]] = []  # presets that were typed, and the reductions that they choose
         for name, values in self._presets.items():
@@ -228,27 +234,28 @@ class _Sources(Generic[Record]):
         chosen = self._choose(preset_of_reduction)
         self._refuse_other_reductions(chosen)
         self._refuse_without_probabilities(chosen)
-        adjusted = self._refuse_contradiction(chosen)
-        if self.loaded and preset_of_reduction:
-            self._refuse_other_preset(preset_of_reduction[0][0], preset, chosen)
+        adjusted = []  # messages about typed options with another value than the model was trained with
+        for name, option, was in self._differing(given, chosen):
+            if option.measures:
+                continue
+            typed = as_typed(option, given[name])
+            if not option.adjustable or given.get("testonly"):
+                raise self._contradiction(typed, was)
+            adjusted.append(f"continuing with {typed}; {self.model} was trained {was}")
+        for name, _, was in self._differing(preset, chosen) if self.loaded and preset_of_reduction else ():
+            if name not in given and name != chosen:
+                raise self._contradiction(self._typed(preset_of_reduction[0][0]), was)
 
         unchosen = frozenset(group for group in groups if group in records and group != chosen)
         values_of = {**preset, **self.stored, **given}
-        built = {
-            group: declared(
-                **{
-                    name: values_of[name]
-                    for name in options_of(declared)
-                    if name in values_of and group not in unchosen
-                }
-            )
-            for group, declared in groups.items()
-        }
-        typed = frozenset(given)
+        built = {}
+        for group, declared in groups.items():
+            known = {} if group in unchosen else values_of
+            built[group] = declared(**{name: known[name] for name in options_of(declared) if name in known})
         reduction = preset_of_reduction[0][0] if preset_of_reduction else chosen
         kind = records[chosen].labels
-        facts = {"given": typed, "loaded": self.loaded, "reduction": reduction, "kind_of_labels": kind}
-        config = Config(built, typed, records[chosen], unchosen, facts, adjusted)
+        facts = {"given": frozenset(given), "loaded": self.loaded, "reduction": reduction, "kind_of_labels": kind}
+        config = Config(built, frozenset(given), records[chosen], unchosen, facts, adjusted)
         config.notes = config.related()
         return self._resolve_defaults(config)
 
@@ -276,50 +283,43 @@ class _Sources(Generic[Record]):
             if chosen in groups or any(group not in self._records for group in groups):
                 continue
             if set(groups) == {SCALAR}:
-                raise UsageError(f"{flag} belongs to the learner without a reduction, and --{chosen} was chosen")
-            belongs = " and ".join(f"--{group}" for group in groups if group != SCALAR)
+                raise UsageError(
+                    f"{flag} belongs to the learner without a reduction, and --{chosen} was chosen; leave one of them "
+                    "out"
+                )
+            names = [f"--{group}" for group in groups if group != SCALAR]
+            belongs = " and ".join(names)
+            one = names[0] if len(names) == 1 else f"one of {', '.join(names)}"
             if self.loaded:
                 trained = "without a reduction" if chosen == SCALAR else f"with --{chosen}"
-                raise UsageError(f"{flag} belongs to {belongs}, and {self.model} was trained {trained}")
+                cure = f"leave it out, or train a new model with {one}"
+                raise UsageError(f"{flag} belongs to {belongs}, and {self.model} was trained {trained}; {cure}")
             verb = "which was not chosen" if len(groups) == 1 else "and none of them was chosen"
-            raise UsageError(f"{flag} belongs to {belongs}, {verb}")
+            raise UsageError(f"{flag} belongs to {belongs}, {verb}; leave it out, or choose {one}")
 
     def _refuse_without_probabilities(self, chosen: str) -> None:
         """Raise UsageError if an option needs probabilities and the chosen reduction does not estimate them."""
         for name, option in options_of(self.groups["listing_options"]).items():
             if name in self.given and not self._records[chosen].probabilities:
-                alternatives = [
-                    f"--{r.name}" for r in self._records.values() if r.probabilities and r.labels != "multilabel"
-                ]
                 chosen_learner = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"
+                cure = "train a new model with" if self.loaded else "choose"
                 raise UsageError(
                     f"{long_flag(option)} needs probabilities of classes, which {chosen_learner} does not estimate; "
-                    f"choose one of {', '.join(alternatives)}"
+                    f"{cure} one of {', '.join(self._choices_with_probabilities())}"
                 )
 
-    def _refuse_contradiction(self, chosen: str) -> list[str]:
-        """Raise UsageError if a typed option differs from the value that the model was trained with.
+    def _choices_with_probabilities(self) -> list[str]:
+        """Return the options that choose a reduction which estimates probabilities of classes, presets first."""
+        estimating = {r.name for r in self._records.values() if r.probabilities and r.labels != "multilabel"}
+        presets = [name for name, values in self._presets.items() if callable(values) and estimating & {*values(0)}]
+        return [f"--{name}" for name in (*presets, *(name for name in self._records if name in estimating))]
 
-        Adjustable options may differ unless `testonly` is given; return a message about each of them.
-        """
-        adjusted = []
-        for name, value in self.given.items():
+    def _differing(self, values: Values, chosen: str) -> Iterator[tuple[str, Option, str]]:
+        """Yield the options that the model stores with another value than in `values`, and how it was trained."""
+        for name, value in values.items():
             option = self._option(name, chosen)
-            if not option.stored or option.measures or self.stored.get(name, value) == value:
-                continue
-            was = self._was(option, self.stored[name])
-            if not option.adjustable or self.given.get("testonly"):
-                raise self._contradiction(as_typed(option, value), was)
-            adjusted.append(f"continuing with {as_typed(option, value)}; {self.model} was trained {was}")
-        return adjusted
-
-    def _refuse_other_preset(self, name: str, preset: Values, chosen: str) -> None:
-        """Raise UsageError if a preset stands for other values than the model was trained with."""
-        for field, value in preset.items():
-            option = self._option(field, chosen)
-            if field in self.given or field == chosen or not option.stored or self.stored.get(field, value) == value:
-                continue
-            raise self._contradiction(self._typed(name), self._was(option, self.stored[field]))
+            if option.stored and self.stored.get(name, value) != value:
+                yield name, option, self._was(option, self.stored[name])
 
     def _option(self, name: str, chosen: str) -> Option:
         """Return the option of a field, that of the chosen reduction if several have it."""
@@ -345,7 +345,6 @@ class _Sources(Generic[Record]):
         )
 
 
-REMEDY = "Train the model again, or take another copy of the file"
 REQUIRED = ("bits",)  # must be in a model, because its default depends on the machine; others have fixed defaults
 LONGEST_VALUE = 200  # characters of a value in a message
 

@@ -1,4 +1,4 @@
-"""Spell the options in a message as an interface names them.
+"""Spell the options in a message as an interface names them, and find the name that was probably meant.
 
 A message names options by their flags, as the command line does. Another interface, such as `Learner`, tells the errors
 that leave it how it names them (`XclassError.spelling`). The error keeps its message: the outermost interface decides.
@@ -7,12 +7,22 @@ that leave it how it names them (`XclassError.spelling`). The error keeps its me
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from types import TracebackType
 
 from ..errors import XclassError
 
+OF_OTHERS = {  # options and losses by the names that other programs have for them
+    "alpha": "l2", "weight_decay": "l2", "reg_lambda": "l2",
+    "eta": "learning_rate", "eta0": "learning_rate", "lr": "learning_rate",
+    "epoch": "passes", "epochs": "passes", "max_iter": "passes", "n_iter": "passes",
+    "loss": "loss_function", "objective": "loss_function", "seed": "random_seed", "random_state": "random_seed",
+    "n_features": "bits", "bucket": "bits", "n_jobs": "threads", "thread": "threads",
+    "wordngrams": "text_ngram", "ngram_range": "text_ngram",
+    "log": "logistic", "log_loss": "logistic", "cross_entropy": "logistic",
+    "squared_error": "squared", "mse": "squared",
+}  # fmt: skip
 # a place at the beginning; quotations of data and commands; then, as groups, a flag that is no path, K, and a number
 FLAG = re.compile(
     r"""\A(?!-)(?:[^'"]|(?<=\w)['"])*?:\s|(?<!\w)b?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|['"].*?\.\.\.)|`[^`]*`"""
@@ -50,3 +60,19 @@ class Spelling:
     ) -> None:
         if isinstance(error, XclassError):
             error.spelling = self
+
+
+def suggestion(word: str, known: Iterable[str], shown: str = "{!r}", otherwise: str = "") -> str:
+    """Return the end of an error: the name that other programs call by a word, or else the most similar known one.
+
+    `shown` is the format in which the name is written; `otherwise` is said if no name is similar.
+    """
+    names, lower = list(known), word.lower()
+    if lower in OF_OTHERS:
+        close = [OF_OTHERS[lower]] if OF_OTHERS[lower] in names else []
+    else:
+        import difflib  # takes time, and few words are unknown
+
+        close = difflib.get_close_matches(lower, names, n=1)
+    text = f"did you mean {shown.format(close[0])}?" if close else otherwise
+    return text and f"; {text}"

@@ -1,6 +1,6 @@
-"""Read the words of a command line: split them by click into options and other words, and convert the values.
+"""Read the words of a command line: split them into options and other words, and convert the values.
 
-The command and `Learner.from_command` share this module, so that both read the same words alike.
+The command, its subcommands and `Learner.from_command` share this module, so that all read the same words alike.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import click
-
 from ..errors import UsageError
-from .declare import Option, allowed_values, in_range, is_other, long_flag
-from .similar import suggestion
+from .declare import Option, allowed_values, in_range, in_units, is_other, long_flag
+from .spelling import suggestion
 
+Advice = Iterable[tuple[str, str]]  # flags of options that there are not, and what to do instead
 BARE = "\0"  # marks an option that was given without a value
 HELP = "xclass --help_all"
 NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -24,84 +23,77 @@ NUMERAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 LONGEST_NUMBER = 400  # characters of a whole number that is converted; a longer one is out of range anyway
 
 
-class UnknownOption(UsageError):
-    """Report an option that is not declared; `flag` is the flag as it was typed."""
+def advised(flag: str, advice: Advice) -> str | None:
+    """Return the advice on a flag, None if there is none."""
+    return next((words for flags, words in advice if flag in flags.split()), None)
 
-    def __init__(self, flag: str, declared: Iterable[Option], others: Sequence[str] = ()) -> None:
-        known = [name for option in declared for name in (*option.flags, *option.aliases)] + [*others]
-        long_names = [name[2:] for name in known if name[:2] == "--"]
-        hint = suggestion(flag.lstrip("-"), long_names, "--{}", f"{HELP} lists all options")
-        super().__init__(f"there is no option {flag}{hint}")
+
+class UnknownOption(UsageError):
+    """Report an option that is not declared; `flag` is the flag as it was typed.
+
+    The message has the advice on the flag, or else the most similar one, or the command `help` that lists the options.
+    """
+
+    def __init__(self, flag: str, declared: Iterable[Option], advice: Advice = (), help: str = HELP) -> None:
+        instead = advised(flag, advice)
+        known = [name[2:] for option in declared for name in (*option.flags, *option.aliases) if name[:2] == "--"]
+        hint = "" if instead else suggestion(flag.lstrip("-"), known, "--{}", f"{help} lists all options")
+        super().__init__(f"there is no option {flag}" + (f": {instead}" if instead else hint))
         self.flag = flag
 
 
-def occurring(declared: Mapping[str, Option], words: Sequence[str]) -> dict[str, Option]:
-    """Return the options that words may name, and perhaps others. click takes 40 us for each option of a command."""
-    flags = {word.partition("=")[0] for word in words}
-    flags |= {f"-{letter}" for word in words if word[:1] == "-" != word[1:2] for letter in word[1:]}  # `-tb18`
-    return {name: option for name, option in declared.items() if not flags.isdisjoint(option.flags + option.aliases)}
+def read(
+    declared: Mapping[str, Option], words: Sequence[str], advice: Advice = (), help: str = HELP
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the values of options by field, with an argument, and the words that belong to no option.
 
-
-def parameter(name: str, option: Option, **attributes: Any) -> click.Option:
-    """Return the parameter of a click command for an option.
-
-    An option may be repeated, because click would silently keep the last value; `values` compares them all.
-    """
-    names = [name, *option.flags, *option.aliases]
-    if option.kind is bool:
-        return click.Option(names, count=True, help=option.help)
-    if option.value_if_bare is not None:
-        attributes.update(is_flag=False, flag_value=BARE)
-    return click.Option(names, multiple=True, type=str, help=option.help, **attributes)
-
-
-def read(declared: Mapping[str, Option], words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Read words that hold options and nothing else, such as those of `Learner.from_command`.
-
-    Return the options by field, with an argument, and the words that belong to no option.
+    `advice` and `help` are for the message about an unknown option.
     """
     argument = [name for name, option in declared.items() if option.is_argument]
     declared = {name: option for name, option in declared.items() if not option.is_argument}
-    params: list[click.Parameter] = [parameter(*item) for item in occurring(declared, words).items()]
-    command = click.Command("xclass", params=[*params, click.Argument(["words"], nargs=-1)], add_help_option=False)
-    texts = split(command, declared, words)
-    given, others = values(declared, texts)
+    fields = {flag: name for name, option in declared.items() for flag in (*option.flags, *option.aliases)}
+    texts: dict[str, list[str]] = {}
+    others: list[str] = []
+    rest = [*reversed(words)]
+    while rest:
+        word = rest.pop()
+        if word == "--":
+            others += reversed(rest)
+            break
+        if word[:1] != "-" or word == "-":
+            others.append(word)
+            continue
+        flag, equals, text = word.partition("=")
+        if word[1] != "-" and f"-{flag}" not in fields:  # a letter, with its value or further letters, as in `-tb18`
+            flag, equals = word[:2], ""
+            if word[2:]:
+                rest.append(word[2:] if flag in fields and declared[fields[flag]].kind is not bool else f"-{word[2:]}")
+        if flag not in fields:
+            raise UnknownOption(flag, declared.values(), advice, help)
+        option = declared[fields[flag]]
+        if option.kind is bool and equals:
+            raise UsageError(f"option {flag!r} does not take a value")
+        if option.kind is not bool and not equals:
+            is_bare = option.value_if_bare is not None and (not rest or (rest[-1][:1] == "-" and len(rest[-1]) > 1))
+            if not rest and not is_bare:
+                raise UsageError(f"option {flag!r} requires an argument")
+            text = BARE if is_bare else rest.pop()
+        texts.setdefault(fields[flag], []).append(text)
+    given = _values(declared, texts, others)
     return ({**given, argument[0]: tuple(others)}, []) if argument else (given, others)
 
 
-def split(
-    command: click.Command, declared: Mapping[str, Option], words: Sequence[str], others: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Split words into the texts of the parameters of a click command, which has an argument called "words".
-
-    `others` are further flags of the command, which the message about an unknown option may suggest.
-    """
-    for word in words:  # click would read `-learning_rate 3` as `-l earning_rate`
-        if word == "--":
-            break
-        name = word.partition("=")[0]
-        if len(name) > 2 and any("-" + name == flag for option in declared.values() for flag in option.flags):
-            raise UnknownOption(name, declared.values(), others)
-    try:
-        return command.make_context("xclass", list(words)).params
-    except click.NoSuchOption as error:
-        raise UnknownOption(error.option_name, declared.values(), others) from None
-    except click.UsageError as error:
-        raise UsageError(_sentence(error)) from None
-
-
-def values(declared: Mapping[str, Option], texts: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of options from the texts that `split` returned, and the words that belong to no option."""
+def _values(declared: Mapping[str, Option], texts: Mapping[str, Sequence[str]], others: list[str]) -> dict[str, Any]:
+    """Return the values of options from their texts; texts that cannot be a value that is optional go to `others`."""
     given: dict[str, Any] = {}
-    others = [*texts["words"]]
     for name, option in declared.items():
-        if not texts.get(name):
+        if name not in texts:
             continue
         if option.kind is bool:
             given[name] = True
             continue
         of_option = texts[name]
-        if option.value_if_bare is not None:  # the value is optional, so a word that cannot be one is another word
+        if option.value_if_bare is not None:
             others += [text for text in of_option if text != BARE and not _can_be_value(option, text)]
             of_option = [text if _can_be_value(option, text) else str(option.value_if_bare) for text in of_option]
         converted = tuple(value(option, text) for text in of_option)
@@ -112,7 +104,7 @@ def values(declared: Mapping[str, Option], texts: Mapping[str, Any]) -> tuple[di
             first, second = list(dict.fromkeys(converted))[:2]
             raise UsageError(f"{long_flag(option)} is given twice, as {first} and as {second}; give it once")
         given[name] = converted[0]
-    return given, others
+    return given
 
 
 def _can_be_value(option: Option, text: str) -> bool:
@@ -137,16 +129,14 @@ def value(option: Option, text: str) -> Any:
     else:
         number = float(text) if NUMERAL.fullmatch(text) else None
     if number is None:
-        kind = "a whole number" if option.kind is int else "a number"
+        number = in_units(option, text)
+    if number is None:
+        kind = (
+            f"a number of {option.unit.name}" if option.unit else "a whole number" if option.kind is int else "a number"
+        )
         if re.fullmatch("--?[a-zA-Z].*", text):  # the next option
             raise UsageError(f"{flag} needs a value before {text}: give {allowed_values(option)}")
         raise UsageError(f"{flag}: {text!r} is not {kind}; give {allowed_values(option)}")
     if not in_range(option, number):
         raise UsageError(f"{flag}: {text} is out of range; give {allowed_values(option)}")
     return number
-
-
-def _sentence(error: click.UsageError) -> str:
-    """Return click's message in the form of xclass's messages: in lower case, without a full stop."""
-    message = error.format_message().rstrip(".")
-    return message[:1].lower() + message[1:]
