@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
     from .explain.records import Explanation
-    from .merging.models import merge
+    from .merging import merge
 
 _MODULES = {
     "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs",
     "Explanation": "explain.records", "Learner": "api.learner",
     "ModelError": "errors", "Outcome": "api.results", "Scores": "api.results", "UsageError": "errors",
     "XclassError": "errors", "XclassWarning": "errors", "check_reduction": "checks", "load": "api.learner",
-    "merge": "merging.models", "read_vw": "api.files", "write_vw": "api.files",
+    "merge": "merging", "read_vw": "api.files", "write_vw": "api.files",
 }  # fmt: skip
 
 
@@ -68,7 +68,10 @@ def __getattr__(name: str) -> Any:
 
     if os.name == "nt":  # model files are replaced under locks and while they are open, which Windows does not offer
         raise ImportError(NOT_ON_WINDOWS)
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    from .system import garbage
+
+    with garbage.kept():
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

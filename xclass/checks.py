@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import json
 import math
 import pickle
 import random
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,15 +28,20 @@ from .api import configuration, model_contents
 from .api.configuration import LearnerUse
 from .api.learner import Learner
 from .api.learner_core import LearnerCore
-from .errors import UsageError
+from .errors import UsageError, XclassError
+from .model.stored_arrays import Streamed
+from .options.declare import OptionGroup, options_of
 from .reductions import registry
 from .reductions.core import base
 from .reductions.core.base import Reduction
+from .reductions.core.contract import BatchTask
 from .system import thread_limit
+from .system.printable import short_repr
 
 K = 9  # classes of the streams
 BITS = 12
 ROWS = {"dense": ("rows:33",)}  # option for the rows of numbers that `with_rows` adds
+LABELS = ("multiclass", "multilabel", "simple")
 HEADINGS = ("Source", "Cost", "Differs")  # of the docstring of a reduction's module
 Check = Callable[["Case"], None]
 CHECKS: dict[str, Check] = {}
@@ -66,10 +73,15 @@ class Case:
     def takes_rows(self) -> bool:
         return self.record.dense is base.taken
 
+    def arguments(self, classes: int = K, **options: Any) -> tuple[str, int | None, dict[str, Any]]:
+        """Return the name of the reduction, the number of classes, and options for a small table."""
+        given = {"bits": BITS, **(ROWS if self.takes_rows else {}), **self.options, **options}
+        return self.record.name, None if self.is_simple else classes, given
+
     def learner(self, classes: int = K, **options: Any) -> Learner:
         """Return a new learner with a small table."""
-        given = {"bits": BITS, **(ROWS if self.takes_rows else {}), **self.options, **options}
-        return Learner(self.record.name, None if self.is_simple else classes, **given)
+        name, number, given = self.arguments(classes, **options)
+        return Learner(name, number, **given)
 
     def learned(self, lines: Sequence[str], **options: Any) -> Learner:
         """Return a learner that has learned from lines, to the end of the pass."""
@@ -136,18 +148,82 @@ def check(function: Check) -> Check:
 # -- the record
 
 
+def fault_of(record: Reduction) -> str:
+    """Return what is wrong in the fields of a record, so that no learner can be built from it, or nothing."""
+    name, group = record.name, record.options
+    if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name):
+        return f"the record's 'name' is {short_repr(name)}; give lower-case letters, digits and _, after a letter"
+    if not (isinstance(group, type) and issubclass(group, OptionGroup)):
+        return f"the record's 'options' is {short_repr(group)}; give a subclass of OptionGroup"
+    groups = {of: options_of(one) for of, one in configuration.option_groups(()).items()}
+    if name in groups or any(name in known for known in groups.values()):
+        return f"the record's 'name' is {name!r}, which is an option of every reduction; give another one"
+    own = options_of(group)
+    if name not in own and name != "scalar":
+        return f"the record's 'options' have no {name!r}, the number of classes; declare `{name}: int = option(...)`"
+    for of, known in groups.items():
+        for field_name, option in own.items():
+            if known.get(field_name, option) != option:
+                return f"the option {field_name!r} is one of the group {of!r}, too; give it another name"
+    if record.labels not in LABELS:
+        return f"the record's 'labels' is {short_repr(record.labels)}; give one of {', '.join(LABELS)}"
+    for called in ("build", "resolve_defaults", "label_range", "check", "check_arrays", "dense"):
+        if not callable(getattr(record, called)):
+            return f"the record's {called!r} is {short_repr(getattr(record, called))}; give a function"
+    return ""
+
+
+def builds_a_learner(case: Case) -> None:
+    """Raise AssertionError with a sentence if no learner can be built, or it does not give what is used of it."""
+    fault = fault_of(case.record)
+    assert not fault, fault
+    config = configuration.configured(*case.arguments())
+    built: object = case.record.build(configuration.spec_of(config, LearnerUse()))
+    assert isinstance(built, base.Learner), (
+        f"the record's 'build' returns {short_repr(built)}; return a Learner of xclass.reductions.core.base"
+    )
+    with case.learner() as model:
+        built = model.core.reduction
+        stages = getattr(built, "stages", None)
+        assert isinstance(stages, list) and stages, "the learner sets no list `stages` of functions of a BatchTask"
+        built.stages = [*stages, _assert_results]
+        learn(model, case.lines(1, 40))
+        arrays, facts = built.arrays(), built.facts()
+        assert isinstance(arrays, dict), f"`arrays` returns {short_repr(arrays)}; return a dictionary of arrays by name"
+        for name, array in arrays.items():
+            assert isinstance(array, (np.ndarray, Streamed)) and array.dtype.kind in "biuf", (
+                f"`arrays` has {short_repr(array)} with the name {name!r}; give arrays of numbers"
+            )
+        try:
+            json.dumps(facts, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise AssertionError(f"`facts` returns what JSON cannot hold: {error}") from None
+
+
+def _assert_results(task: BatchTask) -> None:
+    for name in ("prediction", "loss"):
+        found = getattr(task, name)
+        good = isinstance(found, np.ndarray) and found.dtype == np.float64 and found.shape == (task.batch.n,)
+        assert good or (found is None and name == "loss"), (
+            f"after the stages, `task.{name}` is {_shape(found)}; set it to float64[{task.batch.n}], a number for each "
+            "example"
+        )
+
+
+def _shape(value: Any) -> str:
+    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else short_repr(value)
+
+
 @check
 def is_described(case: Case) -> None:
     record = case.record
     for name in ("title", "enabled") if case.is_simple else ("title", "summary", "enabled"):
         assert getattr(record, name), f"the record's {name!r} is empty"
-    assert bool(record.not_merged) != ("merge" in record.abilities), (
-        "give it the ability merge, or say why in `not_merged`"
-    )
-    assert "describe" in record.abilities, "it lacks the ability describe, which every reduction has"
-    assert hasattr(find.ability(record, "describe"), "explain"), "its module of abilities.describe lacks `explain`"
-    for ability in record.abilities:
-        find.ability(record, ability)
+    for ability in ("describe", "merge"):  # the second unless `not_merged` says why not
+        module, found = f"{find.__package__}.{ability}.{record.name}", find.ability(record, ability)
+        cure = ", or say in `not_merged` of the record why models cannot be merged" if ability == "merge" else ""
+        assert found is not None or (cure and record.not_merged), f"there is no module {module}; write it{cure}"
+        assert ability == "merge" or hasattr(found, "explain"), f"the module {module} lacks `explain`"
     text = inspect.getdoc(sys.modules[record.build.__module__]) or ""
     lacking = [heading for heading in HEADINGS if not re.search(rf"^{heading}\s", text, re.MULTILINE)]
     assert not lacking, f"the docstring of {record.build.__module__} has no line {', '.join(lacking)}"
@@ -425,18 +501,33 @@ def check_reduction(reduction: str | Reduction, **options: Any) -> list[Problem]
     """
     if not __debug__:
         raise UsageError("the checks are assert statements, which Python leaves out with -O; start it without -O")
-    if isinstance(reduction, str):
+    if not isinstance(reduction, Reduction):
         known = {record.name: record for record in registry.REDUCTIONS}
-        if reduction not in known:
-            raise UsageError(f"{reduction!r} is not a reduction; give one of {', '.join(known)}, or the record of one")
+        if not isinstance(reduction, str) or reduction not in known:
+            raise UsageError(
+                f"{short_repr(reduction)} is not a reduction; give one of {', '.join(known)}, or the record of one, a "
+                "`Reduction`, which its module calls REDUCTION"
+            )
         reduction = known[reduction]
-    problems = []
+    case = Case(reduction, options)
     with registered(reduction), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, function in CHECKS.items():
-            try:
-                function(Case(reduction, options))
-            except Exception as error:  # a new reduction may raise anything
-                said = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-                problems.append(Problem(name, said))
-    return problems
+        found = _problem(builds_a_learner, case)  # without a learner, each other check says the same
+        checks = [] if found else CHECKS.values()
+        return [problem for problem in (found, *(_problem(one, case) for one in checks)) if problem]
+
+
+def _problem(function: Check, case: Case) -> Problem | None:
+    """Return what a check says about a reduction, which may raise anything, and where; None if all is well."""
+    try:
+        function(case)
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if isinstance(error, AssertionError) and frames[-1].filename == __file__:
+            return Problem(function.__name__, str(error))
+        module = sys.modules.get(getattr(case.record.build, "__module__", ""))
+        own = [frame for frame in frames if frame.filename == getattr(module, "__file__", None)]
+        own = own or ([] if isinstance(error, XclassError) else frames)
+        place = "".join(f", raised in {frame.name} ({frame.filename}:{frame.lineno})" for frame in own[-1:])
+        return Problem(function.__name__, f"{type(error).__name__}: {error}{place}")
+    return None

@@ -58,6 +58,10 @@ class Client:
     def __init__(
         self, host: str = "127.0.0.1", port: int = 26542, path: str | None = None, timeout: float = 60.0
     ) -> None:
+        if path is None and (
+            not isinstance(port, int) or not 0 < port < 1 << 16
+        ):  # a larger one would be cut to 16 bits
+            raise ValueError(f"port: {port!r} is not a whole number from 1 to 65535")
         self._address, self._path, self._timeout = (host, port), path, timeout
         self._closed, self._lock = False, threading.Lock()
         self._connect()
@@ -68,23 +72,32 @@ class Client:
         try:
             yield
         except TimeoutError:
-            place = self._path or "{}:{}".format(*self._address)
             raise TimeoutError(
-                f"{place}: the server has not answered within {self._timeout:g} seconds; check that xclass serve runs "
-                f"there, send fewer lines at once, or give Client a larger timeout"
+                f"{self._place}: the server has not answered within {self._timeout:g} seconds; check that xclass serve "
+                f"runs there, send fewer lines at once, or give Client a larger timeout"
             ) from None
+
+    @property
+    def _place(self) -> str:
+        return self._path or "{}:{}".format(*self._address)
 
     def _connect(self) -> None:
         with self._time_limit():
             self._open()
 
     def _open(self) -> None:
-        if self._path is None:
-            self._socket = socket.create_connection(self._address, self._timeout)
-        else:
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.settimeout(self._timeout)
-            self._socket.connect(self._path)
+        try:
+            if self._path is None:
+                self._socket = socket.create_connection(self._address, self._timeout)
+            else:
+                self._socket = socket.socket(socket.AF_UNIX)
+                self._socket.settimeout(self._timeout)
+                self._socket.connect(self._path)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            reason = f"{self._place}: {error.strerror or error}; check that xclass serve runs there"
+            raise type(error)(*filter(None, (error.errno,)), reason) from None  # some have no number
         self._received = _Received(self._socket)
         self._answers: io.BufferedReader | None = io.BufferedReader(self._received)
         self._process = os.getpid()
@@ -151,7 +164,9 @@ class Client:
     def learn(self, lines: Iterable[str]) -> list[str]:
         """Learn labelled lines, `label | features`, and return the predictions made before each was learned."""
         if not self._learns:
-            raise ValueError("the server only predicts, because it was started with -t; give -f FILE instead to learn")
+            raise ValueError(
+                "the server only predicts, because it was started with -t; to learn, start it with -f FILE instead"
+            )
         return self.predict(lines)
 
     def predict_top_k(self, lines: Iterable[str]) -> list[list[tuple[str, float]]]:

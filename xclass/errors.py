@@ -11,6 +11,7 @@ from collections.abc import Callable
 from .system.printable import printable
 
 NO_SUCH_FILE = "there is no such file; check its name"
+OTHER_MODEL = "train the model again, or take another copy of the file"  # the cure for a damaged model
 
 
 class XclassError(Exception):

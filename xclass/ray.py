@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from .api.learner import Learner
-from .cli import command
+from .cli.declared import groups_of
 from .cluster.program import fitting, predicting
 from .cluster.program.request import ARGUMENT_NAMES, request
 
@@ -68,7 +68,7 @@ def fit(
     """
     with ARGUMENT_NAMES:
         asked = request(
-            data, learner, command.option_groups()[0], dict(format=format, label_column=label_column, **columns),
+            data, learner, groups_of, dict(format=format, label_column=label_column, **columns),
             workers=workers, ray=address, sync_every=sync_every, ray_timeout=timeout,
         )  # fmt: skip
         fitting.fit(asked)
@@ -106,7 +106,7 @@ def predict(
     """
     with ARGUMENT_NAMES:
         asked = request(
-            data, learner, command.option_groups()[0], dict(format=format, label_column=label_column, **columns),
+            data, learner, groups_of, dict(format=format, label_column=label_column, **columns),
             workers=workers, ray=address, ray_timeout=timeout,
         )  # fmt: skip
         return predicting.predict(asked, k)

@@ -16,12 +16,11 @@ from .api import configuration
 from .api.learner import Learner
 from .errors import UsageError
 from .options.declare import options_of
-from .options.similar import suggestion
-from .options.spelling import Spelling
+from .options.spelling import Spelling, suggestion
 from .reductions.core import probabilities
+from .run.report.console import OperatorConsole
 from .serving import server
 from .serving.models import OneModel
-from .serving.operator_console import OperatorConsole
 from .serving.options import Options
 from .serving.service import Service
 
@@ -56,7 +55,7 @@ def run(
     checkpoint : int, optional
         Save the model also whenever this number of examples was learned.
     ready : callable, optional
-        Is called with the server as soon as clients may connect; `server.door.port` is its port, and
+        Is called with the server as soon as clients may connect; `server.lines.port` is its port, and
         `server.stop_soon()` ends it from any thread.
     **options
         `host`, `port`, `socket` and the other options of `xclass serve`, by their names without dashes.
@@ -80,7 +79,7 @@ def run(
     >>> from xclass import client, serve
     >>> async def main():
     ...     port = asyncio.get_running_loop().create_future()
-    ...     ready = lambda server: port.set_result(server.door.port)
+    ...     ready = lambda server: port.set_result(server.lines.port)
     ...     learner = xclass.Learner("oaa", classes=2, bits=10)
     ...     task = serve.run(learner, port=0, ready=ready)
     ...     reader, writer = await asyncio.open_connection("127.0.0.1", await port)
@@ -122,7 +121,7 @@ def run(
 def _arguments() -> dict[str, str]:
     """Return the arguments of `run` by the flags of the command, see `Spelling`."""
     names = {f"--{name}": name for name in (*options_of(Options), "top_k", "checkpoint")}
-    return {**names, "-f": "save_to", "-t": "learn=False"}
+    return {**configuration.keywords(), **names, "-f": "save_to", "-t": "learn=False"}
 
 
 ARGUMENTS = Spelling(_arguments)

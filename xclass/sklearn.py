@@ -31,8 +31,7 @@ from .api.labels import refuse_lists
 from .array_types import AnyArray, Float64s
 from .estimators.availability import with_probabilities
 from .estimators.class_labels import distinct, weights_of_labels
-from .estimators.list_predictor import ListPredictor
-from .estimators.predictor import Predictor
+from .estimators.predictor import ListPredictor, Predictor
 from .estimators.targets import Targets, matrix
 from .explain.records import Explanation
 from .system.printable import short_repr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -105,10 +106,37 @@ def test_columns_that_are_not_dense_stay_hashed(taken):
     assert np.diff(batch.start).tolist() == [5, 3]  # a, two words and their gram, or one, and the constant
     assert model.core.schema.record()["width"] == 4
     assert model.predict({"a": 1, "b": 2, "t": "x", "e": [1, 2, 3]}) in (1, 2)
-    with pytest.raises(xclass.DataError, match="rows of 5 columns, and the model has learned from rows of 4"):
+    with pytest.raises(xclass.DataError, match="rows of 5 columns, and the model takes rows of 4"):
         model.predict({"a": 1, "b": 2, "t": "x", "e": [1, 2, 3, 4]})
     with pytest.raises(xclass.UsageError, match=r"dense 't': the DataFrame has text in the column 't'"):
         learner(dense=["t"])[0].learn_many(frame, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("dense", "message"),
+    [
+        (["a", "b"], "dense a,b: only a DataFrame has several columns of numbers with names; give one name"),
+        ("e:4", "the examples are rows of 3 columns, and the model takes rows of 4"),
+        ("e:3", ""),
+    ],
+)
+def test_what_dense_says_of_rows_without_names(taken, tmp_path, monkeypatch, dense, message):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", ROWS)
+    np.save("rows.labels.npy", np.array(LABELS))
+    uses = (
+        lambda model: model.learn_many(ROWS, LABELS),
+        lambda model: model.learn_many(ROWS.tolist(), LABELS),
+        lambda model: model.learn_file("rows.npy"),
+    )
+    for use in uses:
+        model, learned = learner(dense=dense)
+        with pytest.raises((xclass.UsageError, xclass.DataError), match=message) if message else nullcontext():
+            use(model)
+        assert bool(learned) == (not message)
+    words = ("--oaa", "2", "-b", "8", "--quiet", "--dense", dense if isinstance(dense, str) else ",".join(dense))
+    result = command("-d", "rows.npy", *words)
+    assert (result.status == 0) == (not message) and message in result.err
 
 
 def test_the_model_keeps_the_number_of_columns(taken, tmp_path):
@@ -118,7 +146,7 @@ def test_the_model_keeps_the_number_of_columns(taken, tmp_path):
     again = xclass.load(tmp_path / "model")
     assert np.array_equal(again.predict_many(ROWS), model.predict_many(ROWS))
     for use in (lambda rows: again.predict_many(rows), lambda rows: again.learn_many(rows, [1])):
-        with pytest.raises(xclass.DataError, match="rows of 2 columns, and the model has learned from rows of 3"):
+        with pytest.raises(xclass.DataError, match="rows of 2 columns, and the model takes rows of 3"):
             use(np.ones((1, 2)))
     with pytest.raises(xclass.UsageError, match=r"sparse matrices, and the learner has learned from arrays of 3 col"):
         again.predict_many(sparse.csr_matrix(ROWS))
@@ -209,7 +237,7 @@ def test_a_model_goes_on_with_rows_of_its_width(taken, tmp_path, monkeypatch):
     assert failed.status == 1 and "short.vw:1:" in failed.err and "fewer values than the 3 columns" in failed.err
     np.save("rows.npy", ROWS[:, :2])
     failed = command("-d", "rows.npy", "-i", "first", "-t", "--quiet")
-    assert failed.status == 1 and "rows of 2 columns, and the model has learned from rows of 3" in failed.err
+    assert failed.status == 1 and "rows of 2 columns, and the model takes rows of 3" in failed.err
     np.save("rows.npy", ROWS)
     assert learn("-d", "rows.npy", "-i", "first", "-t", "-p", "stdout", "--quiet").out.count("\n") == len(ROWS)
     (tmp_path / "other.csv").write_text("label,e\n1,2\n")

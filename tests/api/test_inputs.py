@@ -100,6 +100,13 @@ def test_names_are_hashed_like_those_of_text(name, seed, hash_all, vw_text):
     assert hasher.hash(name, seed) == hashing.name_hash(letters, 0, len(letters), np.uint32(seed), hash_all, vw_text)
 
 
+def test_a_name_whose_copy_is_a_mapping_of_its_own_is_hashed():
+    """The C library maps an array of 64 MB, and unmaps it when it is freed."""
+    name = "a" * (1 << 26)
+    hasher = feature_names.NameHasher(feature_names.new_hashing(0, False, 32))
+    assert hasher.hash(name, 7) == mmh3.hash(name, 7, signed=False)
+
+
 def test_column_numbers_can_be_indices(tmp_path):
     x, y = matrix()
     models = []

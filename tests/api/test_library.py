@@ -353,6 +353,10 @@ def test_a_matrix_without_rows_is_nothing():
     ("words", "message"),
     [
         (("nothing",), "'nothing' is not a reduction"),
+        ((["oaa"], 3), "['oaa'] is not a reduction"),
+        (("",), "'' is not a reduction"),
+        (([],), "[] is not a reduction"),
+        ((0,), "0 is not a reduction"),
         (("recal_tree", 3), "did you mean 'recall_tree'"),
         (("oaa",), "classes: 'oaa' needs the number of classes"),
         (("oaa", 0), "classes: 0 is not a whole number of at least 1"),
@@ -527,6 +531,17 @@ def test_importing_the_package_imports_nothing_else():
     assert result.stdout == "[]\n"
 
 
+def test_a_model_is_loaded_without_other_reductions_and_without_the_command(tmp_path):
+    path = tmp_path / "model.bin"
+    with xclass.Learner("oaa", 2, bits=4) as learner:
+        learner.save(path)
+    result = script(
+        f"import xclass; xclass.load({str(path)!r}).close(); "
+        "print([m for m in sys.modules if m in ('click', 'numpy.ma') or '.recall_tree' in m or '.cpt' in m])"
+    )
+    assert result.stdout == "[]\n"
+
+
 def test_names_of_the_package_are_found():
     for name in xclass.__all__:
         assert getattr(xclass, name) is not None
@@ -535,7 +550,7 @@ def test_names_of_the_package_are_found():
     assert set(dir(xclass)) >= {"Learner", "load", "read_vw"}
 
 
-MODULES = ["api.learner", "api.results", "api.inputs", "api.files", "data.batch", "merging.models"]
+MODULES = ["api.learner", "api.results", "api.inputs", "api.files", "data.batch", "merging"]
 
 
 @pytest.mark.parametrize("module", MODULES)

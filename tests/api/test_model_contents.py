@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 
@@ -212,8 +213,9 @@ def test_a_model_that_cannot_be_saved_is_saved_beside(place, monkeypatch, error,
     (place / "d").write_text(TEXT)
     save = model_file.save
     monkeypatch.setattr(model_file, "save", raising(error, lambda path: str(path).endswith("m"), save))
-    result = xclass(*LEARN)
+    result = xclass(*LEARN, "--summary", "s")
     assert result.status == status
+    assert json.loads((place / "s").read_text())["status"] == "failed"
     assert "nobody expected this" in result.err
     assert "what was learned is in m.interrupted" in result.err
     assert ("Traceback" in result.err) == (status == 70)

@@ -134,3 +134,50 @@ def test_columns_that_count_from_another_number(reduction):
             assert not notes(model.predict_many, given)
             again = pickle.loads(pickle.dumps(model))
             assert bool(notes(again.learn_many, given, np.arange(300) % 3 + 1)) == bool(said)
+
+
+OF_NO_USE = "to learn from have no feature that the model has learned, so what it has learned is of no use for them"
+
+
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name != "means"])
+def test_every_reduction_says_it_when_it_learns_on(name, tmp_path):
+    with learner(name, bits=18) as model:
+        model.learn_many(lines(KINDS[name]))
+        model.end_pass()
+        model.save(tmp_path / "m")
+    for space, said in (("w", 0), ("other", 1)):
+        with xclass.load(tmp_path / "m") as model:
+            if model.core.config.reduction.learns_at_end:
+                continue  # it does not learn on
+            found = [*notes(model.learn_many, lines(KINDS[name], space)), *notes(model.end_pass)]
+            assert sum(OF_NO_USE in note for note in found) == said, (space, found)
+            assert not [note for note in notes(model.learn_many, lines(KINDS[name], "third")) if OF_NO_USE in note]
+
+
+def test_files_in_formats_whose_features_differ_say_it_when_a_model_learns_on(tmp_path):
+    words = [line.split(" |w ") for line in lines("multiclass")]
+    of = {word: i for i, word in enumerate(sorted({word for _, text in words for word in text.split()}), 1)}
+    columns = [(y, sorted({of[word] for word in text.split()})) for y, text in words]
+    (tmp_path / "libsvm").write_text("".join(f"{y} {' '.join(f'{i}:1' for i in row)}\n" for y, row in columns))
+    (tmp_path / "fasttext").write_text("".join(f"__label__{y} {text}\n" for y, text in words))
+    (tmp_path / "csv").write_text("label,text\n" + "".join(f"{y},{text}\n" for y, text in words))
+    meet = {("libsvm", "libsvm"), ("fasttext", "fasttext"), ("csv", "csv")}
+    for first in ("libsvm", "fasttext"):
+        assert not run("-d", first, "--format", first, "-f", first[0], "--quiet", cwd=tmp_path).status
+        for second in ("libsvm", "fasttext", "csv"):
+            said = (first, second) not in meet
+            ended = run("-d", second, "--format", second, "-i", first[0], "-f", "m", cwd=tmp_path)
+            assert (ended.status, ended.err.count(OF_NO_USE)) == (0, said), (first, second, ended.err)
+            with xclass.load(tmp_path / first[0]) as model:
+                found = notes(model.learn_file, tmp_path / second, format=second)
+                assert sum(OF_NO_USE in note for note in found) == said, (first, second, found)
+    with xclass.Learner() as model:  # a second file, without saving the model
+        assert not notes(model.learn_file, tmp_path / "fasttext")
+        assert any(OF_NO_USE in note for note in notes(model.learn_file, tmp_path / "libsvm", format="libsvm"))
+
+
+def test_a_model_of_few_examples_says_nothing_when_it_learns_on(tmp_path):
+    with xclass.Learner() as model:
+        model.learn_many(lines("multiclass", n=5))
+        model.save(tmp_path / "m")
+    assert not notes(xclass.load(tmp_path / "m").learn_many, lines("multiclass", "other"))

@@ -427,6 +427,19 @@ def test_bad_lines_are_reported_from_the_cache_too(tmp_path):
     assert any("touches the bar" in line for line in warnings[0])
 
 
+def test_a_cache_is_not_compared_with_a_named_pipe(tmp_path):
+    (tmp_path / "data").write_text(multiclass(1, 5, 200))
+    learn("data", "--oaa", 5, "-b", 12, "-f", "m", cwd=tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    words = ("-t", "-i", "m", "--cache_file", "c", "-p", "stdout")
+    for made_again in (False, True):
+        writer = subprocess.Popen(["sh", "-c", "cat data > pipe"], cwd=tmp_path)
+        result = learn("pipe", *words, cwd=tmp_path)
+        assert writer.wait(60) == 0 and result.out.count("\n") == 200
+        assert ("c: the cache is made again: data from a pipe cannot be" in result.err) == made_again
+        assert "the data changed" not in result.err and (tmp_path / "c").exists()
+
+
 def test_bad_line_that_stops_leaves_no_cache(tmp_path):
     (tmp_path / "data").write_text("1 |a b\nx |a b\n")
     assert xclass("data", "--oaa", "2", "-c", cwd=tmp_path).status == 1

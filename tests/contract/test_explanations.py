@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import state_of
+from servers import result
 from streams import COLOURS, multiclass, of_kind, real
 from variants import BY_NAME, KINDS, VARIANTS, K, learner, name_of
 
@@ -23,7 +24,7 @@ from xclass import checks
 from xclass.api.learner import Learner
 from xclass.errors import XclassWarning
 from xclass.explain.records import Explanation, Share
-from xclass.serving.http import examples
+from xclass.serving import examples
 
 MORE: dict[str, list[dict]] = {  # beside VARIANTS
     "scalar": [{"binary": True}, {"l1": 0.001, "l2": 0.001}, {"min_prediction": -0.3, "max_prediction": 0.3}],
@@ -103,10 +104,9 @@ def test_the_explanation_of_a_long_line_is_divided(name):
     line = multiclass(5, K, 1).strip().partition("|")[2]
     line = f"|{line} |w " + " ".join(f"p{i % 3}_{i}" for i in range(10_000))
     for _ in range(2):  # the second time, everything is compiled
-        explainer, seconds = examples.Explainer(examples.Question([line], k=3, shares=3)), [time.process_time()]
-        while (answer := explainer.step(model)) is None:
-            seconds.append(time.process_time())
-        seconds.append(time.process_time())
+        seconds = []
+        steps = examples.explained(model, examples.Question([line], k=3, shares=3))
+        answer = result(steps, lambda took=seconds: took.append(time.process_time()))
     assert max(np.diff(seconds)) < 0.05
     expected = model.explain(line, k=3).limited(3, 3).as_dict()
     for found, wanted in itertools.zip_longest(leaves(answer["explanations"]), leaves([expected])):

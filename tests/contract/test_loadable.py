@@ -24,7 +24,7 @@ from xclass.errors import ModelError, UsageError
 from xclass.model import model_file
 from xclass.options.declare import LARGEST_FLOAT, LARGEST_INT, Option, options_of
 from xclass.reductions.core import base, label_lists
-from xclass.shrinking.models import shrunk
+from xclass.shrinking import shrunk
 from xclass.system import memory
 
 HIGHEST_LABEL = {False: batch.HIGHEST_LABEL, True: label_lists.MOST_LABELS}  # whether labels are lists

@@ -7,13 +7,16 @@ gets `;` in place of commas; an estimator gives its own labels back.
 from __future__ import annotations
 
 import csv
+import http.client
 import io
 import json
 
 import pytest
 from command import learn, xclass
+from servers import served
 
 from xclass import Learner, load, write_vw
+from xclass.client import Client
 from xclass.data.class_names import NO_COMMA
 from xclass.errors import DataError, UsageError
 
@@ -82,6 +85,34 @@ def test_names_of_python_are_those_of_files(reduction, tmp_path):
             assert model.classes == [name, OTHER]
             assert model.predict_many(["x a"]).tolist()[0] in (name, [name])
         with load(tmp_path / "m") as model:
+            assert model.classes == [name, OTHER]
+
+
+def over_http(port, path, body):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    return answer
+
+
+@pytest.mark.parametrize("reduction", ["multiclass", "multilabel"])
+def test_names_of_requests_are_those_of_lines(reduction):
+    listed = list if reduction == "multilabel" else lambda names: names[0]
+    for given, name in {**SPELLINGS, **({"a, b": "a; b"} if reduction == "multilabel" else {})}.items():
+        with Learner(reduction, bits=10, learn_names=True) as model:
+            model.learn_many(TEXTS, [listed([name]), listed([OTHER])] * 6)
+            with served(model, {"http": "0"}) as server:
+                port = server.server.http.port
+                labels = [listed([given]), listed([OTHER])]
+                over_http(port, "/v1/learn", {"texts": TEXTS[:2], "labels": labels})
+                answer = over_http(port, "/v1/predict", {"texts": ["x a"]})
+                assert answer["predictions"][0]["prediction"] == listed([name])
+                with Client(port=server.port) as client:
+                    line = name.replace(" ", "_") + " | x a"
+                    if "|" not in name and "'" not in name:
+                        client.learn([line])
+                    assert client.predict(["| x a"]) == [name]
             assert model.classes == [name, OTHER]
 
 

@@ -12,7 +12,8 @@ from xclass.api import model_contents
 from xclass.data import class_names
 from xclass.data.class_names import MOST_BYTES, MOST_NUMBER, NEGATIVE, NO_NUMBER, OTHER_FORM, key_of, number_of, spelled
 
-WRITTEN = st.from_regex(r"[+-]?[0-9]{0,19}(\.[0-9]{0,3})?", fullmatch=True) | st.text("0123456789.+-e x", max_size=8)
+NUMBERS = st.from_regex(r"[+-]?[0-9]{0,19}(\.[0-9]{0,3})?([eE][+-]?[0-9]{0,2})?", fullmatch=True)
+WRITTEN = NUMBERS | st.text("0123456789.+-e x", max_size=8)
 
 
 @given(WRITTEN)
@@ -24,12 +25,18 @@ def test_the_kernel_reads_what_python_reads(text):
     assert class_names.class_number(data, 0, len(raw)) == number_of(text)
 
 
-@given(st.integers(0, MOST_NUMBER - 1), st.sampled_from(["", ".", ".0", ".000"]))
+@given(st.integers(0, MOST_NUMBER - 1), st.sampled_from(["", ".", ".0", ".000", "e0", ".e+00", ".0E0"]))
 def test_what_is_a_number_is_written_in_one_way(number, decimals):
     assert number_of(f"{number}{decimals}") == number
     assert number_of(f"0{number}{decimals}") == number_of(f"+{number}") == OTHER_FORM
     assert number_of(f"-{number}") == (NEGATIVE if number else OTHER_FORM)
-    assert number_of(f"{number}.5") == number_of(f"{number}e0") == number_of(f"x{number}") == NO_NUMBER
+    others = ("{}.5", "{}e", "{}e+", "{}e-1", "{}e0x", "{}.5e0", "{}e10", "x{}")
+    assert [number_of(text.format(number)) for text in others] == [NO_NUMBER] * len(others)
+
+
+@given(st.integers(0, 2**31))
+def test_a_number_with_an_exponent_is_that_in_digits(number):
+    assert number_of(f"{number:.18e}") == number_of(f"{number:.9E}") == number_of(f"{number}.0e0") == number
 
 
 @given(st.text(" \t\n_ab\u00a0é", max_size=12))

@@ -17,7 +17,6 @@ from xclass.data import characters, feature_names, texts
 from xclass.data.batch import CONSTANT
 from xclass.errors import UsageError
 from xclass.explain import feature_names as names
-from xclass.explain import python_features
 from xclass.formats import detect
 from xclass.text import parser, reader
 
@@ -104,7 +103,7 @@ def test_features_have_the_names_that_are_shown(text, given_options):
     _, index = texts.indices(data, begin, end, rule.unnamed, rules, texts.work_for(rules, len(text)), most + 1)
     assert len(index) <= most
     namer = names.Namer(chosen, configuration.namespaces.Options(), configuration.interactions.Options(), BITS)
-    shown = namer.of_written(python_features.written([text.decode("utf-8", "surrogateescape")], 0))
+    shown = namer.of_written(names.written_features([text.decode("utf-8", "surrogateescape")], 0))
     assert [one.hash for one in shown[:-1]] == index.tolist()
     assert shown[-1].text == b"Constant"
 

@@ -41,6 +41,15 @@ def test_a_column_is_read_as_a_list(name, items):
         assert learned[0] == learned[1]
 
 
+@pytest.mark.parametrize("missing", [[None], pd.Series([None, None]), pd.Series([np.nan]), [np.nan, "tea"]])
+def test_texts_that_are_all_missing_are_texts_for_an_estimator_of_texts(missing):
+    model = XClassifier().fit(TEXTS, LABELS)
+    assert len(model.predict(missing)) == len(missing)
+    assert model.partial_fit(missing, LABELS[: len(missing)]).predict(["cold beer"]).tolist() == ["beer"]
+    with pytest.raises(UsageError, match="X has int 1 among its items, and the estimator was fitted on texts"):
+        model.predict([None, 1])
+
+
 @pytest.mark.parametrize("name", COLUMNS)
 def test_numbers_in_one_dimension_are_refused_in_a_line(name):
     with pytest.raises(ValueError, match=r"float64\[40\] .*Reshape your data") as refused:

@@ -326,7 +326,7 @@ def test_reductions_without_probabilities_have_no_such_methods():
     for name in ("log_multi", "ect", "random_tree"):
         for method in ("predict_proba", "predict_log_proba", "predict_top_k", "decision_function"):
             assert not hasattr(XClassifier(name), method)
-        reason = f"XClassifier has no predict_top_k here: {name} does not estimate probabilities; choose one of oaa"
+        reason = f"XClassifier has no predict_top_k here: {name} does not estimate probabilities; choose one of multi"
         with pytest.raises(AttributeError, match=reason):
             XClassifier(name).predict_top_k([[1.0]])
     reason = "XClassifier has no partial_fit here: softmax_tree learns from all examples at once, .*; call fit"

@@ -4,7 +4,9 @@ import contextlib
 import gzip
 import json
 import random
+import warnings
 
+import numpy as np
 import pytest
 from command import learn, start_process, xclass
 
@@ -97,6 +99,17 @@ def test_other_formats_test_the_models_of_each_other(data):
     text = "".join(f"{label} | n:{n} |text {words[1:-1]}\n" for label, words, n in rows)
     wanted = learn("n.csv", "-t", "-i", "c", "-p", "stdout", "--quiet", cwd=data).out
     assert learn("-t", "-i", "c", "-p", "stdout", "--quiet", cwd=data, stdin=text).out == wanted
+
+
+def test_lines_from_which_no_format_is_clear_are_those_of_the_columns_of_the_model(tmp_path):
+    (tmp_path / "t.csv").write_text("label,text\n" + "tea,kettle leaf\nbeer,hop malt\n" * 5)
+    learn("t.csv", *OPTIONS, "-f", "m", cwd=tmp_path)
+    for text, words in (("text\nhop and malt\n", ()), ("hop and malt\n", ("--header", "text"))):
+        done = learn("-t", "-i", "m", "-p", "stdout", *words, cwd=tmp_path, stdin=text)
+        assert done.lines == ["beer"] and "Data format: CSV, by the first lines" in done.err
+    assert learn("-t", "-i", "m", "-p", "stdout", "--quiet", cwd=tmp_path, stdin="|text hop\n").lines == ["beer"]
+    refused = xclass("-t", "-i", "m", cwd=tmp_path, stdin="hop and malt\n")
+    assert refused.status == 1 and "if the file has no header, give the names of its columns by --header" in refused.err
 
 
 def test_banner_names_the_format(data):
@@ -425,16 +438,66 @@ def test_a_model_keeps_how_texts_are_read(tmp_path):
 
 
 def test_columns_that_count_from_another_number_than_those_learned_are_noted(tmp_path):
+    values = np.tile(np.arange(1.0, 10), (30, 1))
     for base in (0, 1):
         row = " ".join(f"{j + base}:{j + 1}" for j in range(9))
         (tmp_path / f"{base}.svm").write_text("".join(f"{k % 3 + 1} {row}\n" for k in range(30)))
+    np.save(tmp_path / "0.npy", values)
+    said = "as if they were counted from"
+    for learned in (0, 1):
+        learn("-d", f"{learned}.svm", "--oaa", 3, "-b", 12, "-f", f"m{learned}", cwd=tmp_path)
+        for given in (0, 1):  # in one run
+            files = ("-d", f"{learned}.svm", "-d", f"{given}.svm")
+            assert (said in learn(*files, "--oaa", 3, "-b", 12, cwd=tmp_path).err) == (learned != given)
+        assert (said in learn("-d", "0.npy", "-t", "-i", f"m{learned}", cwd=tmp_path).err) == (learned == 1)
+        with library.load(tmp_path / f"m{learned}") as model, warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            model.predict_many(values)
+            assert [said in str(one.message) for one in warned] == [True] * learned
+    learn("-d", "0.svm", "-d", "0.svm", "--oaa", 3, "-b", 12, "-f", "other", cwd=tmp_path)
+    for second, message in (("m1", "m1 has learned from columns 1 to 9 at least, and m0 has"), ("other", "")):
+        merged = learn("merge", "-f", "merged", "m0", second, cwd=tmp_path).err
+        assert (said in merged) == bool(message) and message in merged
     for learned in (0, 1):
         learn("-d", f"{learned}.svm", "--oaa", 3, "-b", 12, "-f", "m", cwd=tmp_path)
         for given in (0, 1):
             for words in (["-t"], ["-f", "continued"]):
-                said = learn("-d", f"{given}.svm", *words, "-i", "m", cwd=tmp_path).err
-                assert ("as if they were counted from" in said) == (learned != given)
+                shown = learn("-d", f"{given}.svm", *words, "-i", "m", cwd=tmp_path).err
+                assert (said in shown) == (learned != given)
             with library.load(tmp_path / "m") as model:
                 for use in (model.evaluate, model.learn_file):
                     with pytest.warns(library.XclassWarning) if learned != given else contextlib.nullcontext():
                         use(tmp_path / f"{given}.svm")
+
+
+FORMS = {  # data of each form of features
+    "d.csv": "label,a,b\n1,2,3\n2,4,1\n",
+    "d.jsonl": '{"label": 1, "a": 2, "b": 3}\n{"label": 2, "a": 4, "b": 1}\n',
+    "0.csv": "label,0,1\n1,2,3\n2,4,1\n",
+    "d.svm": "1 0:2 1:3\n2 0:4 1:1\n",
+    "d.ft": "__label__1 red\n__label__2 blue\n",
+    "d.vw": "1 | a:2 b:3\n2 | a:4 b:1\n",
+}
+NUMBERED = "matrices, whose columns have numbers"
+
+
+@pytest.mark.parametrize(
+    ("learned", "given", "message"),
+    [
+        *((table, other, f"{other}: its examples are {form}, and the model has learned from the columns 'a', 'b'")
+          for table in ("d.csv", "d.jsonl") for other, form in (("d.svm", NUMBERED), ("d.npy", NUMBERED),
+                                                                ("d.ft", "plain texts"))),
+        ("d.npy", "d.ft", "d.ft: its examples are plain texts, and the model has learned from matrices"),
+        ("d.npy", "d.csv", "d.csv: it has the columns 'a', 'b', and the model has learned from matrices"),
+        ("d.csv", "d.vw", ""), ("d.npy", "d.svm", ""), ("d.svm", "d.npy", ""), ("d.vw", "d.ft", ""),
+    ],
+)  # fmt: skip
+def test_files_whose_features_cannot_be_those_learned_are_refused(tmp_path, learned, given, message):
+    for name, text in FORMS.items():
+        (tmp_path / name).write_text(text)
+    np.save(tmp_path / "d.npy", np.array([[2.0, 3], [4, 1]]))
+    np.save(tmp_path / "d.labels.npy", np.array([1, 2]))
+    learn("-d", learned, "--oaa", 2, "-b", 10, "-f", "m", "--quiet", cwd=tmp_path)
+    for words in (("-t",), ("-f", "m2")):
+        done = xclass("-d", given, "-i", "m", *words, "--quiet", cwd=tmp_path)
+        assert (done.status == 1) == bool(message) and message in done.err

@@ -9,7 +9,7 @@ from streams import multiclass
 
 from xclass.errors import ModelError
 from xclass.kernels import tagged_format
-from xclass.model import compact_columns, model_file
+from xclass.model import compact_columns, model_file, stored_arrays
 
 
 def table(n: int, slots: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +21,7 @@ def table(n: int, slots: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("bits", [4, 8, 16])
 @pytest.mark.parametrize(
     ("n", "slots", "rows"),
-    [(0, 16, "used"), (1, 5000, "gap"), (63, 64, "used"), (129, 200, "used"), (999, 90000, "gap")],
+    [(0, 16, "in_use"), (1, 5000, "gap"), (63, 64, "in_use"), (129, 200, "in_use"), (999, 90000, "gap")],
 )
 def test_weights_come_back_within_half_a_step_of_their_block(bits, n, slots, rows):
     w, index = table(n, slots)
@@ -53,6 +53,36 @@ def test_words_keep_their_tags(n):
     before, after = compact_columns.weights(words), compact_columns.weights(back)
     step = np.abs(before).max(initial=0) / (2**15 - 1)
     assert (np.abs(after - before) <= step + np.abs(before) / 2**7).all()
+
+
+@pytest.mark.parametrize(("used", "form"), [(3, "index"), (900, "in_use")])
+def test_a_column_that_is_the_same_in_all_rows_in_use_is_stored_once(used, form):
+    w, index = table(used, 1000)
+    planes = {"w": np.zeros(1000, np.float32), "n": np.zeros(1000, np.float32)}
+    planes["w"][index], planes["n"][index] = w, 1
+    stored = compact_columns.packed(stored_arrays.pack_table("t", planes))
+    assert {name: len(array) for name, array in stored.items()} == {
+        "t.w": used, "t.n.each": 1, f"t.{form}": used if form == "index" else 125
+    }  # fmt: skip
+    for source in (stored_arrays.pack_table("t", planes), compact_columns.expanded(stored)):
+        back = {name: np.zeros_like(plane) for name, plane in planes.items()}
+        seen: list[tuple[str, int]] = []
+
+        def note(name, piece, seen=seen):
+            seen.append((name, len(piece)))
+
+        stored_arrays.unpack_table("t", source, back, note)
+        assert all((back[name] == plane).all() for name, plane in planes.items())
+        assert seen == [("n", 1), ("w", used)]
+    for broken, message in (
+        ({"t.n.each": np.ones(2, np.float32)}, "'t.n.each'"),
+        ({"t.n": np.ones(used, np.float32)}, "'t.n' .*in two forms"),
+        ({"t.index": index, "t.in_use": np.zeros(125, np.uint8)}, "'t.index' .*in two forms"),
+        ({f"t.{form}": None}, "no row numbers"),
+    ):
+        arrays = {name: array for name, array in {**stored, **broken}.items() if array is not None}
+        with pytest.raises(ModelError, match=message):
+            compact_columns.expanded(arrays)
 
 
 def test_more_rows_than_are_decoded_at_a_time():
@@ -109,7 +139,7 @@ def make(key, change):
 
 EDITS = [  # variant, what is changed, what the message names
     ("oaa", lambda arrays: arrays.pop("weights.code"), "'weights.code'"),
-    ("oaa", lambda arrays: arrays.pop("weights.used"), "'weights.gap'"),
+    ("oaa", lambda arrays: arrays.pop("weights.in_use"), "'weights.gap'"),
     ("oaa", lambda arrays: arrays.pop("weights.scale"), "'weights.w'"),
     ("oaa", make("weights.code", lambda a: a[:-1]), "'weights.code'"),
     ("oaa", make("weights.code", lambda a: a.astype(np.int32)), "'weights.code'"),
@@ -119,8 +149,10 @@ EDITS = [  # variant, what is changed, what the message names
     ("oaa", put("weights.scale", 0, np.nan), "'weights.scale'"),
     ("oaa", put("weights.scale", 0, np.inf), "'weights.scale'"),
     ("oaa", put("weights.scale", 0, -1), "'weights.scale'"),
-    ("oaa", make("weights.used", lambda a: a[:-9]), "'weights.code'"),
-    ("oaa", make("weights.used", lambda a: np.append(np.zeros(2**10, np.uint8), a)), "'weights.index'"),
+    ("oaa", make("weights.in_use", lambda a: a[:-9]), "'weights.code'"),
+    ("oaa", make("weights.in_use", lambda a: np.append(np.zeros(2**10, np.uint8), a)), "'weights.index'"),
+    ("oaa", lambda arrays: arrays.update({"weights.index": np.zeros(3, np.uint32)}), "'weights.index'"),
+    ("oaa", lambda arrays: arrays.update({"weights.w": np.zeros(3, np.float32)}), "'weights.w'"),
     ("oaa", lambda arrays: arrays.update({"weights.gap": np.zeros(3, np.uint8)}), "'weights.gap'"),
     ("oaa", lambda arrays: arrays.update({"weights.tag": np.zeros(3, np.uint8)}), "'weights.tag'"),
     ("oaa", lambda arrays: arrays.update({"other.scale": np.zeros(0, np.float32)}), "'other.gap'"),

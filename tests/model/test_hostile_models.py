@@ -192,11 +192,22 @@ def node_key_twice(arrays, facts):
     arrays["tree.leaf_node"][1] = arrays["tree.leaf_node"][0]
 
 
+def many_times(key: str):
+    """Store one item for all rows of a table that has very many, in a file that is small."""
+
+    def edit(arrays, facts):
+        arrays[f"{key}.each"] = arrays.pop(key)[:1]
+        arrays[f"{key.rpartition('.')[0]}.in_use"] = np.full(1 << 20, 255, np.uint8)
+
+    return edit
+
+
 HUGE = 2**62
 EDITS = [  # variant, what is changed, the array or fact that the message names
     ("scalar", drop_array("weights.range"), "weights.range"),
-    ("scalar", make("weights.index", lambda a: a[::-1].copy()), "weights.index"),
-    ("scalar", make("weights.index", lambda a: a + np.uint32(256)), "weights.index"),
+    ("scalar", make("weights.in_use", lambda a: np.append(np.zeros(32, np.uint8), a)), "weights.index"),
+    ("scalar", make("weights.in_use", lambda a: a[:16]), "weights.w"),
+    ("scalar", make("weights.in_use", lambda a: a.astype(np.int8)), "weights.in_use"),
     ("scalar", make("weights.w", lambda a: a[:-1]), "weights.w"),
     ("scalar", make("weights.w", lambda a: a.astype(np.float64)), "weights.w"),
     ("scalar", make("weights.sums", lambda a: a[0]), "weights.sums"),
@@ -231,6 +242,12 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("recall_tree", put("nodes.top_size", 0, -1), "nodes.top_size"),
     ("recall_tree", make("nodes.state", lambda a: a[:, :3].copy()), "nodes.state"),
     ("recall_tree", cells_repeated, "cells.key"),
+    ("recall_tree", many_times("cells.key"), "is no column of one"),
+    ("recall_tree", many_times("scorers.0.w"), "'scorers.0.index'"),
+    ("plt", many_times("label_counts"), "is no column of one"),
+    ("means", many_times("ring.own"), "'ring.own'"),
+    ("multilabel", many_times("index_classes.label"), "is no column of one"),
+    ("random_tree", many_times("weights.g"), "'weights.index'"),
     ("recall_tree", put("cells.key", -1, HUGE), "cells.key"),
     ("recall_tree", put("cells.key", 0, 0), "cells.key"),
     ("recall_tree", put("cells.key", 0, K + 1), "cells.key"),
@@ -330,7 +347,7 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("cpt", put("weights.0.doublings", 0, -1), "weights.0.doublings"),
     ("cpt growing", put("scorers.doublings", 0, 3), "scorers.doublings"),
     ("cpt growing", make("scorers.doublings", lambda a: a.astype(np.float64)), "scorers.doublings"),
-    ("cpt growing", put("scorers.doublings", 0, 0), "scorers.word"),  # the words of a larger table
+    ("cpt growing", put("scorers.doublings", 0, 0), "scorers.index"),  # the words of a larger table
     ("random_tree", put("weights.g", 0, -1e-30), "weights.g"),
     ("cpt wide", lambda arrays, facts: leaves(arrays, -7), "tree.0.left"),
     ("cpt wide", last_pair_halved, "tree.0.left"),

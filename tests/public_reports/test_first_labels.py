@@ -87,6 +87,7 @@ def warned(folder, name: str, text: str, *options: str) -> list[str]:
         ("a.csv", csv_of(SORTED), "the labels are grouped: ", ("--shuffle", "100000")),
         ("a.vw", vw_of([f"{y[1:]}1" for y in SORTED]), "the labels are grouped: ", ("--shuffle", "100000")),
         ("a.vw", vw_of(["a"] * 5000 + ["b"] * 5000), "the labels are grouped: ", None),
+        ("a.csv", csv_of(["Tea", "rum", "tea"]), "look alike and are two classes", None),
         ("a.csv", csv_of([NFC, "tea", NFD]), "look alike and are two classes", None),
         ("a.csv", csv_of(["tea", "mint", "te\u200ba"]), "look alike and are two classes", None),
         ("a.csv", csv_of(["tea mint", "rum", "tea\u00a0mint"]), "look alike and are two classes", None),

@@ -373,3 +373,11 @@ def test_bytes_are_no_labels_and_no_names_of_features():
     wrong = pytest.raises(xclass.DataError, match=r"y\[1\] is str 'x'; allowed are numbers")
     with xclass.Learner("oaa", 2, bits=8) as model, wrong:
         model.learn_many(np.eye(2), [1, "x"])
+
+
+def test_a_table_that_is_read_as_vw_text_is_told(tmp_path):
+    """Show that a reader whose lines are all of another format says so (VowpalWabbit/vowpal_wabbit#2719)."""
+    (tmp_path / "table.csv").write_text("label,x\na,1\nb,2\n")
+    with pytest.warns(xclass.XclassWarning, match="no example has a feature; .* and format names the format of other"):
+        list(xclass.read_vw(tmp_path / "table.csv"))
+    assert len(list(xclass.read_vw(tmp_path / "table.csv", labels="numbers", format="csv", label_column="x"))) == 1

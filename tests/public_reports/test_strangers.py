@@ -75,6 +75,34 @@ def compiled(tmp_path_factory):
     return script, home, used
 
 
+def few_bits_changed(content):
+    """Change bits that are far apart, of which machine code has a part."""
+    return bytes(byte ^ (i % 97 == 0) for i, byte in enumerate(content))
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        ("nbi", lambda content: b"\x96" + b"\xff" * 8 + b"."),
+        ("nbi", lambda content: b"\x80\x05junk"),
+        ("nbi", lambda content: b""),
+        ("nbc", few_bits_changed),
+        ("nbc", lambda content: content[:4096] + bytes(len(content) - 4096)),
+        ("nbc", lambda content: content[: len(content) // 2]),
+        ("nbc", lambda content: b""),
+    ],
+)
+def test_a_damaged_file_of_kernels_is_made_again(compiled, tmp_path, kind, damage):
+    script, home, _ = compiled
+    place = tmp_path / "own"
+    shutil.copytree(home, place)
+    damaged = {path: damage(path.read_bytes()) for path in place.rglob(f"*.{kind}")}
+    for path, content in damaged.items():
+        path.write_bytes(content)
+    kernel_run(script, tmp_path, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=place)
+    assert any(path.read_bytes() != content for path, content in damaged.items())
+
+
 @pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
 def test_kernels_in_a_folder_that_others_may_write_to_are_not_loaded(compiled, tmp_path, variable):
     """An index of kernels that another user replaces is no code of the next run (CWE-502; numba's cache is pickles)."""

@@ -530,7 +530,7 @@ changed.{method} = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)
 @pytest.mark.parametrize(
     ("module", "name", "method", "words"),
     [
-        ("xclass.text", "label_detection", "implied_options", []),
+        ("xclass.text", "reader", "peek_labels", []),
         ("xclass.run.run", "Local", "compile", OAA),
         ("xclass.cluster.session", "Session", "__enter__", [*OAA, "--workers", 1]),
     ],

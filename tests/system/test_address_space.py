@@ -79,7 +79,10 @@ def test_what_is_needed_counts_from_what_is_used(monkeypatch):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (MemoryError(), "xclass: not enough memory; try a smaller -b, or --learn_names for large numbers\n"),
+        (
+            MemoryError(),
+            "xclass: not enough memory; try a smaller -b, fewer classes, or --learn_names for large numbers\n",
+        ),
         (
             MemoryError("Unable to allocate 9 GiB"),
             "xclass: not enough memory (Unable to allocate 9 GiB); try a smaller",

@@ -435,7 +435,7 @@ def test_model_is_saved_where_the_link_of_the_user_points(place):
     (place / "loop").symlink_to("loop")
     for name, message in (
         ("lost", f"lost: the model cannot be written there: there is no folder {place}/absent; create"),
-        ("loop", f"loop, a link to {place}/loop: cannot save the model: the symbolic link leads back to itself"),
+        ("loop", "loop: the model cannot be written there: the symbolic link leads back to itself; remove it"),
     ):
         result = xclass(*ARGS, "-f", name, "--quiet", cwd=place)
         assert result.status == 1
@@ -491,14 +491,11 @@ def test_folder_of_temporary_files_that_is_missing_is_named(tmp_path, monkeypatc
     )
     (tmp_path / "data").write_text(DATA)
     result = learn(*ARGS, "--passes", 2, "-f", "m", cwd=tmp_path)
-    assert f"warning: {tmp_path}/absent: a temporary cache cannot be written (No such file or directory, " in result.err
+    assert f"warning: {tmp_path}/absent: a temporary cache cannot be written (No such file or directory)" in result.err
     assert "the run continues without it" in result.err
     result = xclass(*ARGS[1:], "--passes", 2, stdin=DATA, cwd=tmp_path)
     assert result.status == 1
-    assert (
-        "data from a pipe can be read only once; free some space there, or set TMPDIR to a folder with more space"
-        in result.err
-    )
+    assert "data from a pipe can be read only once; set TMPDIR to another folder" in result.err
 
 
 def test_cache_that_finds_no_room_says_how_far_it_got(tmp_path, monkeypatch):

@@ -94,7 +94,10 @@ def test_rows_that_are_malformed_stop_the_run_or_are_skipped(bad):
 def test_names_and_columns_that_cannot_be_are_refused():
     with pytest.raises(UsageError, match="--dense e:0: allowed are 1 to"):
         parser.Options(dense=("e:0",))
-    with pytest.raises(UsageError, match="--dense a,b: data of a file have one namespace of rows"):
+    for empty in (("",), ("a,",), ("a", " ")):
+        with pytest.raises(UsageError, match=f"--dense '{','.join(empty)}': there is an empty name"):
+            parser.Options(dense=empty)
+    with pytest.raises(UsageError, match="--dense a,b: only a DataFrame has several"):
         parse("1 | a\n", "a,b")
 
 

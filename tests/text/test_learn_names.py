@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -368,6 +370,35 @@ def test_a_named_pipe_is_opened_once(tmp_path):
             file.write("1 | a\n2 | b\n")
         assert process.wait(timeout=120) == 0
     assert (tmp_path / "m").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("packed", [False, True])
+def test_labels_in_a_named_pipe_are_detected_as_in_a_file(tmp_path, packed):
+    data, pipe = ("d.gz", "fifo.gz") if packed else ("d", "fifo")
+    text = stream(NAMES, 50).encode()
+    (tmp_path / data).write_bytes(gzip.compress(text) if packed else text)
+    learn("-d", data, *SMALL, "-f", "a", cwd=tmp_path)
+    os.mkfifo(tmp_path / pipe)
+    words = ("-d", pipe, *SMALL, "--cache_file", "c", "-f", "b", "--quiet")
+    with start_process(*words, cwd=tmp_path) as process:
+        (tmp_path / pipe).write_bytes((tmp_path / data).read_bytes())
+        assert process.wait(timeout=120) == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_program_learns_names_from_a_named_pipe_once(tmp_path):
+    pipe = tmp_path / "fifo"
+    os.mkfifo(pipe)
+    with Learner("oaa", classes=3, bits=14) as learner:
+        with pytest.raises(UsageError, match=r"passes: 2 are too many for .*fifo, which can be read only once"):
+            learner.learn_file(pipe, passes=2)
+        with ThreadPoolExecutor(1) as threads:
+            writing = threads.submit(pipe.write_text, "a | x\nb | y\n")
+            assert learner.learn_file(pipe)["examples"] == 2
+            writing.result()
+        assert learner.predict_many(["| y"]).tolist() == ["b"]
 
 
 def test_more_names_than_classes(tmp_path):

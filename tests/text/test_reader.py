@@ -192,7 +192,7 @@ def test_preview_of_a_damaged_zst_leaves_the_error_to_the_reader(tmp_path):
     path = tmp_path / "data.zst"
     for damaged in (b"text", pack(TEXT)[:20] + b"xxxxxxxxx" + pack(TEXT)[29:]):
         path.write_bytes(damaged)
-        reader.peek_labels((str(path),), SimpleNamespace(classes=None, add=lambda line: None), bytearray())
+        reader.peek_labels((str(path),), SimpleNamespace(classes=None, add=lambda line: None), reader.Peeked())
         with pytest.raises(DataError, match=r"data\.zst: the file cannot be read"):
             list(read(path))
 
@@ -201,7 +201,7 @@ def test_preview_joins_a_line_of_many_blocks(tmp_path):
     path = tmp_path / "long.vw"
     path.write_bytes(b"1 | " + b"a" * (40 << 16) + b"\n2 | b\n")
     seen_lines: list[bytes] = []
-    reader.peek_labels((str(path),), SimpleNamespace(classes=None, add=seen_lines.append), bytearray())
+    reader.peek_labels((str(path),), SimpleNamespace(classes=None, add=seen_lines.append), reader.Peeked())
     assert [len(line) for line in seen_lines] == [4 + (40 << 16), 5, 0]
 
 

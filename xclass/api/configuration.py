@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -27,8 +26,7 @@ from ..options import resolve as options_resolve
 from ..options import words
 from ..options.declare import Option, OptionGroup, allowed_values, from_stored, option, options_of
 from ..options.resolve import SCALAR, resolve
-from ..options.similar import suggestion
-from ..options.spelling import Spelling
+from ..options.spelling import Spelling, suggestion
 from ..reductions import presets, registry
 from ..reductions.core import base, probabilities
 from ..reductions.core.base import Reduction
@@ -85,7 +83,6 @@ MOST_TEXT = model_header.HEADER_LIMIT // 2  # bytes of the texts of options in a
 MANY_COLUMNS = 64  # of rows of numbers, from which some reductions learn badly
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of a learner that belong to no other module."""
 
@@ -124,8 +121,11 @@ class LabelRange(NamedTuple):
     set_by: str = ""
 
 
-def option_groups() -> dict[str, type]:
-    """Return the `Options` dataclasses of a learner by the names of their groups, in the order of the help."""
+def option_groups(names: Collection[str] | None = None) -> dict[str, type]:
+    """Return the `Options` dataclasses of a learner by the names of their groups, in the order of the help.
+
+    They are those of the reductions with these names, by default of all.
+    """
     groups: dict[str, type] = {
         "multiclass": presets.Options,
         "run": Options,
@@ -135,7 +135,8 @@ def option_groups() -> dict[str, type]:
         "learner": gd.Options,
         "listing_options": probabilities.Options,
     }
-    groups.update({record.name: record.options for record in registry.REDUCTIONS})
+    reductions = registry.records(registry.all_names() if names is None else names)
+    groups.update({record.name: record.options for record in reductions})
     return groups
 
 
@@ -246,11 +247,18 @@ def configured(
 
     `reduction` may name a preset; `classes` is the value of its option, None if it is not given.
     """
-    declared, known = declared_options(), reductions()
+    known = reductions()
     if reduction not in known:
-        raise UsageError(
-            f"{reduction!r} is not a reduction{suggestion(reduction, known)}; the reductions are {', '.join(known)}"
-        )
+        hint = suggestion(reduction, known) if isinstance(reduction, str) else ""
+        raise UsageError(f"{reduction!r} is not a reduction{hint}; the reductions are {', '.join(known)}")
+    return registry.read_for_chosen([reduction], lambda names: _configured(names, reduction, classes, options, use))
+
+
+def _configured(
+    names: Collection[str], reduction: str, classes: int | str | None, options: Mapping[str, Any], use: LearnerUse
+) -> Config:
+    """Return the result of `configured`; the options are those of the reductions with these names."""
+    declared, known = declared_options(names), reductions()
     aliases = {alias.lstrip("-"): name for name, option in declared.items() for alias in option.aliases}
     given: dict[str, Any] = {}
     for keyword, value in options.items():
@@ -273,7 +281,7 @@ def configured(
         given[reduction] = checked_value("classes", own, (classes or 0) if own.kind is int else str(classes))
     elif classes is not None:
         raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
-    return _resolved(given, None, use)
+    return resolved(given, None, partial(with_defaults, use=use))
 
 
 def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | str | None, dict[str, Any]]:
@@ -339,9 +347,9 @@ def options_of_learner() -> dict[str, Option]:
     return {name: option for name, option in declared_options().items() if option.flags[0] not in of_run}
 
 
-def declared_options() -> dict[str, Option]:
-    """Return all options that a learner can have, by field name."""
-    return {name: declared for group in option_groups().values() for name, declared in options_of(group).items()}
+def declared_options(names: Collection[str] | None = None) -> dict[str, Option]:
+    """Return all options that a learner of the reductions with these names, by default of all, can have, by field."""
+    return {name: declared for group in option_groups(names).values() for name, declared in options_of(group).items()}
 
 
 def of_model(
@@ -351,19 +359,34 @@ def of_model(
     use: LearnerUse = LOADED_LEARNER,
 ) -> Config:
     """Resolve the options `stored` in a model file, by field, and `given` ones that it does not store."""
-    return _resolved(given, stored, use, path)
+    return resolved(given, stored, partial(with_defaults, use=use), path)
 
 
-def _resolved(given: Mapping[str, Any], stored: Mapping[str, Any] | None, use: LearnerUse, model: str = "") -> Config:
-    return resolve(
-        given,
-        stored,
-        option_groups(),
-        registry.REDUCTIONS,
-        model=model,
-        presets=presets.PRESETS,
-        resolve_defaults=partial(with_defaults, use=use),
-    )
+def resolved(
+    given: Mapping[str, Any],
+    stored: Mapping[str, Any] | None,
+    defaults: Callable[[Config], Config],
+    model: str = "",
+    groups: Callable[[Collection[str]], Mapping[str, type[OptionGroup]]] = option_groups,
+) -> Config:
+    """Resolve the options of a learner or of a run, which are `given` or `stored` in a model of this name, by field.
+
+    `groups` returns the option groups with those of the reductions of these names; `defaults` is as of
+    `options.resolve.resolve`.
+    """
+
+    def of_reductions(names: Collection[str]) -> Config:
+        return resolve(
+            given,
+            stored,
+            groups(names),
+            registry.records(names),
+            model=model,
+            presets=presets.PRESETS,
+            resolve_defaults=defaults,
+        )
+
+    return registry.read_for_chosen([*given, *(stored or {})], of_reductions)
 
 
 def chosen_name(config: Config) -> str:
@@ -420,9 +443,9 @@ KEYWORDS = Spelling(keywords)
 
 def record_of(reduction: object) -> Reduction | None:
     """Return the record of the reduction that a name of a reduction or preset chooses, None for any other object."""
-    preset = presets.PRESETS.get(reduction) if isinstance(reduction, str) else None
-    chosen = preset(0) if callable(preset) else {reduction: 0}
-    return next((record for record in registry.REDUCTIONS if record.name in chosen), None)
+    names = registry.chosen([reduction]) if isinstance(reduction, str) else set()
+    chosen = registry.records(names - {SCALAR} if reduction != SCALAR else names)
+    return chosen[0] if chosen else None
 
 
 def grows(record: Reduction) -> bool:
@@ -433,6 +456,4 @@ def grows(record: Reduction) -> bool:
 
 def reductions() -> list[str]:
     """Return the names that `Learner` accepts as `reduction`."""
-    return [record.name for record in registry.REDUCTIONS] + [
-        name for name, preset in presets.PRESETS.items() if callable(preset)
-    ]
+    return registry.all_names() + [name for name, preset in presets.PRESETS.items() if callable(preset)]

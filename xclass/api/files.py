@@ -13,7 +13,6 @@ import numpy as np
 
 from ..data import tables
 from ..data.batch import Batch
-from ..data.schema import OTHER
 from ..errors import DataError, UsageError, XclassWarning
 from ..formats import columns, detect, vw_writer
 from ..kernels import jit
@@ -95,10 +94,12 @@ def read_vw(
                 while batches.notes:
                     warnings.warn(spelling(batches.notes.pop(0)), XclassWarning, stacklevel=2)
                 yield batch
+            for line in batches.report():
+                warnings.warn(spelling(line), XclassWarning, stacklevel=2)
     except DataError as error:  # of a file that this function reads with other arguments
         cure = f"and labels={labels!r} reads one; give labels='lists'"
         message = error.args[0].replace(malformed.LEARNS_ONE, cure)
-        error.args = (message.removesuffix(malformed.CURE_OF_LISTS), *error.args[1:])
+        error.args = (malformed.without_skip(message), *error.args[1:])
         raise
     except SystemError as error:  # see `Learner.predict`
         raise (error.__cause__ or error) from None
@@ -140,25 +141,27 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
             file.write(line.encode("utf-8", "surrogateescape"))
 
 
-def read(core: LearnerCore, source: reader.Options, learn: bool = False) -> Iterator[Batch]:
+def read(
+    core: LearnerCore, source: reader.Options, learn: bool = False, peeked: reader.Peeked | None = None
+) -> Iterator[Batch]:
     """Yield the examples of files, standard input without any.
 
-    New names become classes only with `learn`, and it is an error then if no example has a label.
+    New names become classes only with `learn`, and it is an error then if no example has a label. `peeked` is what was
+    read before.
     """
     config, names, schema = core.config, core.names, core.schema
     growing, names.growing = names.growing, names.growing and learn
     before = schema.copy(fixed=not learn)
     opened = reader.Reader(
         source, config.parser, configuration.feature_bits(config), config.reduction.labels,
-        *core.label_range, names=names, choose=detect.chooser(source, schema if learn else before, config.given),
+        *core.label_range, names=names, peeked=peeked,
+        choose=detect.chooser(source, schema if learn else before, config.given),
     )  # fmt: skip
     opened.parser.learning = learn
     core.read_from(opened)
     labelled, begun = not learn, False
     try:
         for batch in opened:
-            if learn and not begun:
-                schema.add_form(OTHER)
             begun = True
             labelled = labelled or not np.isnan(batch.label).all()
             yield batch
@@ -204,23 +207,21 @@ def path_of(given: str | PathLike[str]) -> str:
 
 
 def kind_of_labels(
-    files: reader.Options, config: configuration.Config, lists: bool, text: bytes | None = None
+    files: reader.Options, config: configuration.Config, lists: bool, first: bytes | reader.Peeked
 ) -> KindOfLabels:
-    """Return of which kind the labels of the first file are; numbers for standard input, which can be read only once.
+    """Return of which kind the labels of the first file, or of standard input, are.
 
-    `config` is that of the learner, and `text` are the first lines of the file, which is read by default. Without
-    `lists`, they are not examined for lists.
+    `config` is that of the learner, and `first` are the first lines, or gets what is taken of data that can be read
+    only once. Without `lists`, they are not examined for lists.
     """
-    detector = LabelDetector(read_on=True, only_names=True, lists=lists)
-    if files.data:
-        lines = detect.FormatLabels(
-            detector, files, "indexing" in config.given, config.reduction.labels == "multilabel"
-        )
-        if text is None:
-            reader.peek_labels(files.data, lines, bytearray())
-        else:
-            for line in text.split(b"\n"):
-                lines.add(line)
-        lines.end()
+    again = bool(files.data) and not reader.is_pipe(reader.first_of(files.data))
+    detector = LabelDetector(read_on=again, only_names=True, lists=lists)
+    lines = detect.FormatLabels(detector, files, "indexing" in config.given, config.reduction.labels == "multilabel")
+    if isinstance(first, reader.Peeked):
+        reader.peek_labels(files.data, lines, first)
+    else:
+        for line in first.split(b"\n"):
+            lines.add(line)
+    lines.end()
     detector.end()
     return KindOfLabels.of(detector)

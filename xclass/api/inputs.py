@@ -159,7 +159,7 @@ class Inputs:
         return iter([self._labelled(self._lines(texts, y, learn, isinstance(given, str)), y, sample_weight, learn)])
 
     def opened(self, given: Examples) -> Examples:
-        """Return examples, those that are read by their columns as a Frame, in which `python_features` finds names.
+        """Return examples, those that are read by their columns as a Frame, in which `feature_names` finds names.
 
         Their columns have to be those of the learner; it is an error if there are columns only on one of both sides.
         """
@@ -364,7 +364,7 @@ class Inputs:
             raise OtherForm("sparse matrices", learned, "an array, `X.toarray()` of a sparse matrix")
         if isinstance(table, tables.DenseTable):
             self._note_once(note_about_rows(self._config, table.values.shape[1]))
-        if isinstance(table, tables.SparseTable):
+        if isinstance(table, (tables.SparseTable, tables.DenseTable)) and not table.columns:
             self._note_shift(table, learn)
         weight = None if sample_weight is None else weights_of(sample_weight, table.n)
         labels = self.labels.fields(y, table.n, learn)
@@ -392,13 +392,13 @@ class Inputs:
             notes += self._schema.changed(frame.first_cells())
         self.notes += [f"the examples: {note}" for note in notes]
 
-    def _note_shift(self, table: tables.SparseTable, learn: bool) -> None:
+    def _note_shift(self, table: tables.SparseTable | tables.DenseTable, learn: bool) -> None:
         """Add a note if columns seem to count from 0 where those learned from count from 1, or the reverse."""
         core = self._core()
         if learn not in self._matrix_seen and core is not None:
             self._matrix_seen.add(learn)
             advice = "load_svmlight_file(..., zero_based=True) keeps the numbers that a file has"
-            self._note_once(unknown_features.shifted(core, table.first_columns(), self._rule, "matrix", advice))
+            self._note_once(unknown_features.shifted(core, table.first_columns(), self._rule, "the matrix", advice))
 
     def _note_once(self, note: str) -> None:
         if note and note not in self._noted:
@@ -457,7 +457,7 @@ class Inputs:
         growing, self._names.growing = self._names.growing, self._names.growing and learn
         self._parser.lines = 0
         self._parser.learning = learn
-        self._parser.width = self._parser.given_width or self._schema.width
+        self._parser.width = self._schema.width
         try:
             batch, error, _ = self._parser.parse(buffer, end, name)
         finally:
@@ -525,7 +525,7 @@ def kind_of_labels(given: object, y: object, lists: bool) -> KindOfLabels:
 
 
 def written_by_program(given: Examples) -> Examples | None:
-    """Return examples as objects in which `python_features` finds names: None for a batch, and for each VW text."""
+    """Return examples as objects in which `feature_names` finds names: None for a batch, and for each VW text."""
     if isinstance(given, Batch):
         return None
     if isinstance(given, str):

@@ -221,12 +221,13 @@ class LabelConverter:
         """Return the class that a text at position `i` writes, and other values as they are."""
         if not isinstance(value, str):
             return value
-        if (
-            class_names.number_of(value) in (class_names.NO_NUMBER, class_names.OTHER_FORM)
-            or self._range.highest is None
-        ):
+        name = class_names.spelled(value)
+        if not name:
+            raise DataError(f"y[{i}] is empty text; give None for no label")
+        number = class_names.number_of(name)
+        if number in (class_names.NO_NUMBER, class_names.OTHER_FORM) or self._range.highest is None:
             raise DataError(f"y[{i}] is {short_repr(value)}, and the classes of this learner are numbers: give numbers")
-        return int(float(value))
+        return int(float(name))
 
     def _numbered(self, values: Sequence[Any], learn: bool, place: str = "y") -> np.ndarray:
         names, numbers, classes = self._names, self._numbers, self._classes
@@ -298,17 +299,20 @@ class LabelConverter:
             highest = int(min(highest, self.highest))
         if highest is None:
             return
-        wrong = ~np.isnan(label) & ~((label >= lowest) & (label <= highest) & (label == np.floor(label)))
+        known, values = ~np.isnan(label), array_input.array("y", given)
+        wrong = known & ~((label >= lowest) & (label <= highest) & (label == np.floor(label)))
         if named and not learn:
             wrong &= label != class_names.UNKNOWN
+        if values.dtype.kind == "O" or values.dtype.itemsize > label.itemsize:  # such as decimals, which floats round
+            wrong |= [k and value != y for k, value, y in zip(known, values.tolist(), label, strict=True)]
         if not wrong.any():
             return
         at = int(np.argmax(wrong))
         allowed = f"allowed are whole numbers from {lowest} to {highest}"
         if named:
             allowed = f"{allowed}, the classes that have a name" if highest else "no class has a name yet: give names"
-        value = array_input.array("y", given).tolist()[at]
-        whole = label[at] == np.floor(label[at])
+        value = values.tolist()[at]
+        whole = value == np.floor(label[at])
         raise (NotClassNumber if whole else DataError)(f"y[{at}] is {written(value)}; {allowed}")
 
 
@@ -421,7 +425,9 @@ def _no_name(values: Sequence[Any], i: int) -> DataError:
     """Return the error for a label that is no name, although the first one is."""
     if isinstance(values[i], bytes):
         return DataError(f"y[{i}] is {short_repr(values[i])}, bytes that would be predicted as text; decode them")
-    return DataError(f"y[{i}] is {short_repr(values[i])}; allowed are names, and numbers, which are names as written")
+    return DataError(
+        f"y[{i}] is {short_repr(values[i])}; allowed are names, and finite numbers, which are names as written"
+    )
 
 
 def _written_number(value: Any) -> str | None:

@@ -93,7 +93,8 @@ class Learner:
         identity = is_identity(options.pop("feature_hash", "names"))
         jit.activate(hide_scipy=False)
         with configuration.KEYWORDS:
-            core = LearnerCore(configuration.configured(reduction or DEFAULT, classes, options), LearnerUse())
+            chosen = DEFAULT if reduction is None else reduction
+            core = LearnerCore(configuration.configured(chosen, classes, options), LearnerUse())
         self._begin(core, identity, (reduction, classes, options))
 
     @classmethod
@@ -437,18 +438,13 @@ class Learner:
         feature_names : sequence of str, optional
             Names of the columns of a matrix, such as `get_feature_names_out()` of a vectoriser.
         """
-        from ..explain import records
-
         X, y = inputs.collected_examples(X), inputs.collected(y)
 
         def explained() -> list[Explanation]:
             given = self.inputs.opened(X)
-            return list(results.explanations(self.core, self._batches(given, y), given, k))
+            return list(results.explanations(self.core, self._batches(given, y), given, k, columns=feature_names))
 
-        explanations = self._reading(explained)
-        if feature_names is not None:
-            explanations = [records.with_feature_names(explanation, feature_names) for explanation in explanations]
-        return explanations
+        return self._reading(explained)
 
     def scores(self, X: Examples) -> Scores:
         """Return the scores of the classes whose regressors are compared for each example; `Scores` has an example.
@@ -464,7 +460,7 @@ class Learner:
         """
         record = self.core.config.reduction
         if not record.class_scores:
-            names = ", ".join(r.name for r in registry.REDUCTIONS if r.class_scores and r.labels != "multilabel")
+            names = registry.listed(lambda one: one.class_scores and one.labels != "multilabel")
             raise UsageError(f"{record.name} does not compare scores of classes; choose one of {names}")
         X = inputs.collected_examples(X)
         return self._reading(lambda: results.scores(self.core, self._batches(X)))
@@ -529,6 +525,8 @@ class Learner:
             raise UsageError(f"passes: {passes!r} is not a whole number of at least 1")
         _ = self.core.reduction  # a closed learner has none
         given = files.options_of(paths, format, label_column=label_column, **columns)
+        if passes > 1 and (once := reader.read_once(given.data)):
+            raise UsageError(f"passes: {passes} are too many for {once}, which can be read only once; give a file")
         examples = None
         try:
             for number in range(passes):
@@ -542,10 +540,11 @@ class Learner:
 
     def _learn_files(self, given: reader.Options, verbose: int, examples: int | None, name: str) -> Progress:
         """Learn from files in one pass, and return the counts of their examples; the others are those of `shown`."""
-        self.adapt(lambda lists: files.kind_of_labels(given, self.core.config, lists))
+        peeked = reader.Peeked()
+        self.adapt(lambda lists: files.kind_of_labels(given, self.core.config, lists, peeked))
         core, counted = self.core, Progress(self.core.config.reduction.labels, None)
         with self.shown(verbose, examples, name):
-            for batch in exclusive.until_interrupted(files.read(core, given, learn=True)):
+            for batch in exclusive.until_interrupted(files.read(core, given, learn=True, peeked=peeked)):
                 for task in core.learn([batch]):
                     counted.count(task)
             for task in core.end_pass():
@@ -850,11 +849,11 @@ def _restored(name: str, identity: bool, chosen: Mapping[str, Any], read: Callab
     jit.activate(hide_scipy=False)
     with configuration.KEYWORDS:
         contents = read(name)
-        declared = configuration.declared_options()
+        values = {option: value for option, value in chosen.items() if value is not None and value is not False}
+        declared = configuration.declared_options() if values else {}  # those of all reductions, which takes time
         given = {
             option: configuration.checked_value(f"--{option}", declared[option], value)
-            for option, value in chosen.items()
-            if value is not None and value is not False
+            for option, value in values.items()
         }
         config = configuration.of_model(name, contents.options, given)
     with model_contents.naming(name), configuration.KEYWORDS:

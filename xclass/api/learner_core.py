@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..binary import gd
-from ..data import batch_ops, class_names, interactions, tables
+from ..data import batch_ops, class_names, column_numbers, interactions, tables
 from ..data.batch import PATH_GROUP, Batch
 from ..data.schema import NUMBER, OTHER, Schema
 from ..errors import DataError, UsageError
@@ -103,6 +103,7 @@ class LearnerCore:
         self.takes_block = config.reduction.dense(spec) == base.TAKEN
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.schema = Schema()
+        self.schema.width = config.parser.dense_namespace()[1]
         self._numbers = []
         self.examples, self.clock = 0, 0.0
         self.learns_singly = False
@@ -111,7 +112,7 @@ class LearnerCore:
         self._source: Source | None = None
         learns_names = config.reduction.labels != "simple" and not spec.vw_exact
         self._label_check = LabelCheck(self.names.names, not config.reduction.learns_at_end) if learns_names else None
-        self._shift_sought = False  # whether the columns of a file were compared with those learned from
+        self._compared = contents is None  # whether the first examples of a file or run were compared with the model
         self._rows_noted = False  # whether a note says that the reduction learns badly from rows
         self._pending: list[BatchTask] = []  # given to `learn` before the reduction had seen enough examples
         if contents is not None:  # check the sizes of the arrays before memory of these sizes is allocated
@@ -221,7 +222,7 @@ class LearnerCore:
         new = LearnerCore(config, self._use, contents)
         new.schema.replace(self.schema)
         new.schema.classes = given
-        new.notes[:], new.learned = self.notes, self.learned
+        new.notes[:], new.learned, new._compared = self.notes, self.learned, self._compared
         new.counted = new._new_counts(self.counted)
         self.close()
         return new
@@ -259,29 +260,38 @@ class LearnerCore:
         if learn:
             self.check_learns()
         if batch.columns or self.schema.width:
-            batch = self._with_block(batch, learn)
+            batch = self._with_block(batch, learn, "" if self._source is None else self._source.name)
         if learn and self._label_check is not None and not self.reduction.repeats:
             format = None if self._source is None else self._source.format
             self._label_check.doubted |= format is not None and format.doubted
             self.notes += self._label_check.check(batch, self._source is not None)
-        if self._source is not None:
+        compared, self._compared = self._compared, self._compared or batch.n > 0
+        if not compared and self._source is not None:
             self._note_shift(self._source)
         file = "" if self._source is None else self._source.name
         tasks = self.preparation.tasks(self.reduction, batch, held_out, learn, clock, file)
+        if learn and not compared:
+            tasks = self._compare(tasks)
         lists_names = self.config.reduction.labels == "multilabel" and self.names.class_list is not None
         return map(self._with_names, tasks) if lists_names and not self.spec.vw_exact else tasks
+
+    def _compare(self, tasks: Iterator[BatchTask]) -> Iterator[BatchTask]:
+        """Yield tasks, after adding a note if no feature of most of the first examples was learned before."""
+        first = next(tasks, None)
+        if first is not None:
+            self.notes += self.unknown_features.when_continuing(self, first)
+            yield first
+            yield from tasks
 
     def _note_shift(self, source: Source) -> None:
         """Add a note if the columns of a file seem to be counted from another number than those learned from."""
         columns = None if source.format is None else source.format.first_columns
-        if self._shift_sought or columns is None or not len(columns):
+        if columns is None or not len(columns):
             return
-        self._shift_sought = True
         rule = configuration.hashing(self.config)
-        advice = "count the columns of all files from the same number"
-        self.notes += filter(None, [shifted(self, columns, rule, "file", advice)])
+        self.notes += filter(None, [shifted(self, columns, rule, "the file", column_numbers.ALIKE)])
 
-    def _with_block(self, batch: Batch, learn: bool) -> Batch:
+    def _with_block(self, batch: Batch, learn: bool, file: str) -> Batch:
         """Return a batch whose dense block has the columns learned from, 0 if it has none; check those it has."""
         schema = self.schema
         if not batch.columns:
@@ -289,7 +299,9 @@ class LearnerCore:
         hashes = self.config.reduction.dense is not base.taken  # a model that has learned no rows
         if not self.takes_block or (hashes and not learn and not schema.width):
             return self._hashed(batch)
-        schema.check_width(batch.columns)
+        schema.check_width(batch.columns, file)
+        if not schema:
+            self.config.parser.check_dense()
         if learn:
             schema.width = batch.columns
         return batch
@@ -342,7 +354,7 @@ class LearnerCore:
     def read_from(self, source: Source | None) -> None:
         """Take the warnings of a source from now on, whose examples `tasks` is given; None ends that."""
         self.notes[:] = self.take_notes()
-        self._source, self._shift_sought = source, False
+        self._source, self._compared = source, source is None
 
     def take_notes(self) -> list[str]:
         """Return the warnings that were not returned before; another thread may add some meanwhile."""

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.schema import REMEDY, Schema
-from ..errors import ModelError, UsageError
+from ..data.schema import Schema
+from ..errors import OTHER_MODEL, ModelError, UsageError
 from ..model import compact_columns, model_file, stored_arrays
 from ..model.stored_arrays import Stored
 from ..system import leftovers, output_file
@@ -71,7 +71,7 @@ def to_bytes(contents: Contents) -> bytes:
 
 def _stored(model: Contents) -> tuple[dict[str, Any], dict[str, Any], dict[str, Stored]]:
     """Return the options, facts and arrays of a model file."""
-    arrays = dict(model.arrays)
+    arrays = compact_columns.packed(model.arrays)
     names = model.options.get("named_labels")
     if names:
         arrays[CLASS_NAMES] = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
@@ -102,10 +102,13 @@ def _checked(path: str, model: model_file.Model) -> Contents:
     options, facts, arrays = model
     for name in facts:
         if name not in FACTS:
-            raise ModelError(f"{path}: it holds a fact {short_repr(name)}, which this xclass does not know; {REMEDY}")
+            raise ModelError(
+                f"{path}: it holds a fact {short_repr(name)}, which this xclass does not know; update xclass, or "
+                f"{OTHER_MODEL}"
+            )
     for name in FACTS:
         if name not in facts:
-            raise ModelError(f"{path}: it does not hold the fact {name!r}; {REMEDY}")
+            raise ModelError(f"{path}: it does not hold the fact {name!r}; {OTHER_MODEL}")
     if not isinstance(facts["learner"], dict):
         raise _damaged(path, "learner", facts["learner"], "an object")
     examples, clock = _count(path, "examples", facts["examples"]), _sum(path, "clock", facts["clock"])
@@ -113,7 +116,7 @@ def _checked(path: str, model: model_file.Model) -> Contents:
     if counters is not None:
         counters = _counters(path, counters)
     if options.get("named_labels") is not None:
-        raise ModelError(f"{path}: it holds the names of its classes as an option; {REMEDY}")
+        raise ModelError(f"{path}: it holds the names of its classes as an option; {OTHER_MODEL}")
     if CLASS_NAMES in arrays:
         options["named_labels"] = _names(path, np.asarray(arrays.pop(CLASS_NAMES)))
     with naming(path):
@@ -122,7 +125,7 @@ def _checked(path: str, model: model_file.Model) -> Contents:
     if compact and counters is not None:
         raise _damaged(path, "counters", counters, "null, because the weights are stored for predictions only")
     with naming(path):
-        expanded = compact_columns.expanded(arrays) if compact else arrays
+        expanded = compact_columns.expanded(arrays)
     return Contents(options, facts["learner"], examples, clock, counters, expanded, schema)
 
 
@@ -164,14 +167,18 @@ def _names(path: str, name_bytes: np.ndarray) -> str:
     with naming(path):
         text = _bytes_of(name_bytes, CLASS_NAMES)
     if ((name_bytes < 32) & (name_bytes != TAB)).any():
-        raise ModelError(f"{path}: the array {CLASS_NAMES!r} holds control characters, which no name has; {REMEDY}")
+        raise ModelError(
+            f"{path}: the array {CLASS_NAMES!r} holds control characters, which no name has; {OTHER_MODEL}"
+        )
     return text.decode("utf-8", "surrogateescape")
 
 
 def _bytes_of(array: Stored, name: str) -> bytes:
     """Return the bytes of the array `name`, uint8[...]; raise ModelError if it is another array."""
     if array.dtype != np.uint8 or len(array.shape) != 1 or not array.shape[0]:
-        raise ModelError(f"the array {name!r} is {array.dtype}{list(array.shape)}, and has to be uint8[any]; {REMEDY}")
+        raise ModelError(
+            f"the array {name!r} is {array.dtype}{list(array.shape)}, and has to be uint8[any]; {OTHER_MODEL}"
+        )
     return np.asarray(array).tobytes()
 
 
@@ -218,4 +225,4 @@ def _sum(path: str, name: str, value: object) -> float:
 
 
 def _damaged(path: str, name: str, value: object, expected: str) -> ModelError:
-    return ModelError(f"{path}: the fact {name!r} is {short_repr(value)}, and has to be {expected}; {REMEDY}")
+    return ModelError(f"{path}: the fact {name!r} is {short_repr(value)}, and has to be {expected}; {OTHER_MODEL}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -184,7 +184,7 @@ def _listing(core: LearnerCore, batches: Iterable[Batch], listing_options: Listi
     """Predict batches with the listings of classes and probabilities that the options describe."""
     record = core.config.reduction
     if not record.probabilities:
-        names = ", ".join(r.name for r in registry.REDUCTIONS if r.probabilities and r.labels != "multilabel")
+        names = registry.listed(lambda one: one.probabilities and one.labels != "multilabel")
         raise UsageError(f"{record.name} does not estimate probabilities; choose one of {names}")
     return core.predict(batches, Wanted(listing_options=listing_options))
 
@@ -196,17 +196,18 @@ def scores(core: LearnerCore, batches: Iterable[Batch]) -> Scores:
 
 
 def explanations(
-    core: LearnerCore, batches: Iterable[Batch], given: Examples, k: int, most: int | None = None
-) -> Iterator[Explanation]:
+    core: LearnerCore, batches: Iterable[Batch], given: Examples, k: int, most: int | None = None,
+    name: Callable[[int], str] | None = None, columns: Sequence[Any] | None = None,
+) -> Iterator[Explanation]:  # fmt: skip
     """Yield explanations with k classes; `given` are the examples of the program, which have the names of features.
 
     With `most`, they are limited as by `Explanation.limited(most, most)`. Between those of two batches, the learner may
-    be used otherwise.
+    be used otherwise. `name` returns the text of a class, if it is not to be that of the learner, and `columns` are the
+    names of the features that are columns of a matrix, which are numbers otherwise.
     """
-    from ..abilities.find import ability
-    from ..explain import feature_names, naming, python_features, records
+    from ..abilities import find
+    from ..explain import feature_names, records
 
-    describe = ability(core.config.reduction, "describe")
     k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
     c = core.config
     names = feature_names.Namer(
@@ -216,14 +217,15 @@ def explanations(
     found: list[Explanation] = []
     for batch in batches:
         core.want()
-        named = naming.naming_of(core.classes, c.reduction.labels != "simple")
+        naming = name or records.naming_of(core.classes, c.reduction.labels != "simple")
         tasks = core.tasks(batch, False, core.clock)
         examples = (batch_ops.cut(task.batch, i, i + 1) for task in tasks for i in range(task.batch.n))
-        for example in map(naming.without_unknown_label, examples):
-            written = python_features.written(given, len(found))
+        for example in examples:
+            written = feature_names.written_features(given, len(found))
             features = names.of(example, 0) if written is None else names.of_written(written)
-            reasons = describe.explain(core.reduction, example, k)
-            found.append(naming.explanation(reasons, example, features, named, most))
+            if columns is not None:
+                features = feature_names.with_columns(features, columns)
+            found.append(find.explanation(c.reduction, core.reduction, example, features, naming, k, most))
             yield found[-1]
     core.notes += records.notes(found)
 

@@ -1,7 +1,8 @@
-"""Find examples that are predicted although none of their features was learned, and say so.
+"""Find examples none of whose features was learned before, and say so.
 
-Such an example gets the answer of one without features, whatever it says. Most often it was written in another form
-than those learned: in another namespace, as columns that count from another number, or as words instead of numbers.
+If it is predicted, such an example gets the answer of one without features, whatever it says. If a model learns on
+from such examples, what it has learned is of no use for them. Most often they were written in another form than those
+learned: in another namespace, as columns that count from another number, or as words instead of numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..array_types import Bools, Int64s
-from ..data import feature_names
+from ..data import column_numbers, feature_names
 from ..data.batch import Batch
 from ..data.feature_names import Hashing
 from ..reductions.core.contract import BatchTask
@@ -21,8 +22,9 @@ from ..system.printable import short_repr
 Core = Any  # `learner_core.LearnerCore`, which imports this module
 
 MOST = 256  # examples that are looked at, the first ones of a call or run
-MOST_KEPT = 1 << 16  # features of which it is kept that they were learned
-FEWEST_COLUMNS, MOST_COLUMNS = 3, 0.9  # that seem to count from another number, and the share learned of those between
+FEWEST = 16  # examples, learned and to learn from, without which nothing is said when a model learns on
+MOST_KEPT = 1 << 16  # features of which it is kept that they were learned, and columns that are sought in a model
+WIDEST_GAP = 16  # columns in a row that a model may lack before the last one
 LEARNED = np.zeros(1, bool)  # of an example with a feature that was learned
 
 
@@ -65,15 +67,30 @@ class UnknownFeatures:
         self._most = self._unknown = 0
         return [message(core, unknown, examples)] if 2 * unknown > examples else []
 
-    def _find(self, core: Core, batch: Batch) -> Bools | None:
-        """Return bool[n], whether each example has features, none of which was learned; None if it is not known."""
+    def when_continuing(self, core: Core, task: BatchTask) -> list[str]:
+        """Return a message if no feature of most of the first examples was learned before the task is learned from."""
+        unknown = self._find(core, task.batch, MOST)
+        examples = min(task.batch.n, MOST)
+        number = 0 if unknown is None else int(np.count_nonzero(unknown))
+        if 2 * number <= examples or examples < FEWEST or core.examples < FEWEST:
+            return []
+        return [
+            f"{number} of the first {examples} examples to learn from have no feature that the model has learned, so "
+            f"what it has learned is of no use for them{_cure(core, None)}"
+        ]
+
+    def _find(self, core: Core, batch: Batch, most: int | None = None) -> Bools | None:
+        """Return bool[n], whether each example has features, none of which was learned; None if it is not known.
+
+        False stands for all examples behind the first `most`.
+        """
         if core.spec.vw_exact or not core.examples:
             return None
         constants = int(core.spec.constant)
         has_features = np.diff(batch.start) > constants
         if batch.columns:
             has_features &= ~batch.dense.any(axis=1)
-        rows = np.flatnonzero(has_features)
+        rows = np.flatnonzero(has_features[:most])
         first = batch.index[batch.start[rows]]
         found = core.reduction.find(first)
         if found is None:
@@ -92,28 +109,27 @@ class UnknownFeatures:
             self._learned.update(features.tolist())
 
 
-def shifted(core: Core, columns: Int64s, rule: Hashing, what: str, advice: str) -> str:
-    """Return a note if columns seem to count from 0 where those learned from count from 1, or the reverse.
+def shifted(core: Core, columns: Int64s, rule: Hashing, given: str, advice: str, model: str = "the model") -> str:
+    """Return the note of `column_numbers.shift_note` about columns, int64[c], that `given` has, or nothing."""
+    if not core.examples:
+        return ""
 
-    `columns`, int64[c], are the first ones of the examples, rising; `what` is what has them.
+    def known(among: Int64s) -> Bools | None:
+        found: Bools | None = core.reduction.find(feature_names.column_indices(among, rule))
+        return found
+
+    return column_numbers.shift_note(columns, known, f"{model} has learned from", given, advice)
+
+
+def learned_columns(core: Core, rule: Hashing) -> Int64s:
+    """Return the numbers of the columns that a model seems to have learned from, int64[c], rising; none if unknown.
+
+    The features of names that are no numbers may share places with columns, so the search ends at a gap.
     """
-    if len(columns) < FEWEST_COLUMNS or not core.examples:
-        return ""
-    last = int(columns[-1])
-    among = np.array([0, *columns[columns > 0][:-1], last, last + 1])
-    found = core.reduction.find(feature_names.column_indices(among, rule))
-    if found is None or found[1:-2].mean() < MOST_COLUMNS:
-        return ""
-    if columns[0] == 0 and not found[0] and found[-2] and found[-1]:
-        learned, given = f"columns 1 to {last + 1} at least", 0
-    elif columns[0] == 1 and found[0] and not found[-2]:
-        learned, given = "columns from 0 on", 1
-    else:
-        return ""
-    return (
-        f"the model has learned from {learned}, and the {what} has columns {given} to {last}, as if they were counted "
-        f"from {given}: each may be taken for another one; {advice}"
-    )
+    found = core.reduction.find(feature_names.column_indices(np.arange(MOST_KEPT), rule))
+    columns = np.flatnonzero(found if found is not None else ())
+    gaps = np.flatnonzero(np.diff(columns, prepend=-1) > WIDEST_GAP)
+    return columns[: gaps[0]] if len(gaps) else columns
 
 
 def message(core: Core, unknown: int, examples: int, text: str | None = None) -> str:

@@ -8,12 +8,12 @@ Differs   from VW, which uses any cache that exists, regardless of its age and o
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,11 @@ from ..data import batch_ops
 from ..data.batch import Batch
 from ..data.schema import Schema
 from ..errors import DataError, UsageError
-from ..options.declare import OptionGroup, option
-from ..options.relations import warned
+from ..options.declare import OptionGroup, option, warned
 from ..system import leftovers
 from ..text import urls
 from ..text.reader import Reader as TextReader
+from ..text.reader import is_pipe
 from ..text.text_format import TextFormat
 from . import cache_key
 from .cache_file import MAGIC, DamagedCacheError, Reader, Writer
@@ -40,7 +40,6 @@ def beside_data(paths: Sequence[str]) -> str:
     return f"{paths[0]}.cache"
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     cache: bool = option(
         "keep the parsed examples in DATA.cache, and read that file instead of the data if it was made from the same "
@@ -122,6 +121,11 @@ class Source:
     def _files(self) -> list[str]:
         return [path for path in self._text.paths if path is not None]
 
+    @property
+    def _are_comparable(self) -> bool:
+        """Return whether a cache can be compared with the data, which no pipe allows."""
+        return bool(self._files) and not any(map(is_pipe, self._files))
+
     def _open_cache(self, path: str, kill: bool) -> None:
         """Open the existing cache, or add a note why it cannot be used; raise DataError if it is another file."""
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -143,7 +147,7 @@ class Source:
         try:
             with open(path, "rb") as file:
                 cache = Reader(file, path, self._classes)
-            if not self._files and not cache_only:
+            if not self._are_comparable and not cache_only:
                 reason = "data from a pipe cannot be compared with it"
             else:
                 reason = cache_key.stale_reason(cache.facts["key"], self._key, None if cache_only else self._files)
@@ -284,7 +288,7 @@ class Source:
         """Parse all of the text into the cache, and yield the batches from line `after_line` + 1 on."""
         writer = self._writer = self._new_writer()
         entries = None
-        keyed = writer is not None and self.path is not None and bool(self._files)
+        keyed = writer is not None and self.path is not None and self._are_comparable
         if keyed:
             entries = list(map(cache_key.settled_entry, self._files))
         for batch in self._text:
@@ -367,20 +371,19 @@ class Source:
         """Continue without a cache; raise DataError if a further pass is needed and the text cannot be read again."""
         folder = leftovers.temporary_folder() if self.path is None else os.path.dirname(os.path.realpath(self.path))
         failure = f"{self.path}: the cache cannot" if self.path is not None else f"{folder}: a temporary cache cannot"
-        remedy = (
-            "set TMPDIR to a folder with more space" if self.path is None else "give another file with --cache_file"
-        )
+        remedy = "set TMPDIR to another folder" if self.path is None else "give another file with --cache_file"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            remedy = f"free some space there, or {remedy}"
+        space = f", {leftovers.free_space(folder)}" if error.errno in leftovers.TOO_LARGE else ""
         written = "" if self._writer is None else f"; {self._writer.size / 1e6:,.1f} MB were written"
-        failure += f" be written ({error.strerror or error}{written}, {leftovers.free_space(folder)})"
+        failure += f" be written ({error.strerror or error}{written}{space})"
         if self._writer is not None:
             self._writer.abandon()
         self._writer = None
         if self._needed:
-            raise DataError(f"{failure}; a search reads the examples from it: free some space there, or {remedy}")
+            raise DataError(f"{failure}; a search reads the examples from it: {remedy}")
         if self._pass < self._passes and not self._text.rereadable:
-            raise DataError(
-                f"{failure}, and data from a pipe can be read only once; free some space there, or {remedy}"
-            )
+            raise DataError(f"{failure}, and data from a pipe can be read only once; {remedy}")
         self.notes.append(f"{failure}; the run continues without it")
 
     def _forward_notes(self) -> None:

@@ -20,20 +20,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import merging
 from ..abilities.find import ability
-from ..api import configuration, model_contents
-from ..api.configuration import Config, LearnerUse
+from ..api import model_contents
+from ..api.configuration import Config
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..array_types import UInt8s
 from ..data.batch import Batch
-from ..errors import DataError, XclassError
-from ..merging import models as merging
+from ..errors import XclassError
 from ..reductions.core import label_arrays
 from ..reductions.core.contract import BatchTask
 from . import delta
 from .delta import Delta
-from .part_learner import Fresh, Learned, Work
+from .part_learner import Fresh, Learned, Work, add_names
 from .part_stream import Cursor
 from .run_state import State
 from .shards import Part
@@ -177,22 +177,13 @@ class Averaging:
             batch = Batch(*map(np.array, one.batch))  # for read-only ones kernels would be compiled anew
             if one.name is not None:
                 if one.name not in learner.names.names:
-                    self._check_number(part, one, len(learner.names.names))
-                    learner.names.append([one.name])
+                    add_names(learner, self._config, part, [one.name])
                 batch = batch._replace(label=np.array([learner.names.names.index(one.name) + 1.0]))
             tasks += learner.learn([batch])
             cursor = self.cursors[part.number - 1]
             waiting = tuple(position for position in cursor.waiting if position != one.position)
             self.cursors[part.number - 1] = cursor._replace(waiting=waiting)
         return tasks
-
-    def _check_number(self, part: Part, one: Fresh, known: int) -> None:
-        limit = configuration.label_range(self._config, configuration.spec_of(self._config, LearnerUse(loaded=True)))
-        if limit.highest is not None and known >= limit.highest:
-            raise DataError(
-                f"{part.paths[0]}: {one.name!r} is class number {known + 1} of the data, and {limit.set_by} allows "
-                f"{limit.highest}; give the number of classes in all files"
-            )
 
 
 def _first_of_each(fresh: Sequence[tuple[Part, Sequence[Fresh]]]) -> list[tuple[Part, Fresh]]:

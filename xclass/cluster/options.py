@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
-from ..options.declare import OptionGroup, option
-from ..options.relations import Rule, conflict, refused
+from ..options.declare import SECONDS, OptionGroup, Rule, conflict, option, refused
 
 SYNC_EVERY = 4000  # see docs/cluster.md
 NOT_IN_PARTS = {  # options that need all of the data in one process, where workers read parts of it, and why
@@ -31,7 +29,6 @@ def _in_parts(mode: str, others: Mapping[str, str], **conditions: object) -> Ite
         )
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of a run on a Ray cluster."""
 
@@ -56,9 +53,10 @@ class Options(OptionGroup):
         default=600.0,
         minimum=0.0,
         metavar="SECONDS",
+        unit=SECONDS,
     )
     resume_run: bool = option(
-        "continue an earlier run of the same command from its last checkpoint, see --checkpoint (also `--resume` "
+        "with --workers, continue an earlier run of the same command from its last checkpoint (also `--resume` "
         "without a value)"
     )
 

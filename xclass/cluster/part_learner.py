@@ -24,6 +24,7 @@ from ..array_types import Int64s
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
 from ..data.schema import Schema
+from ..errors import DataError
 from ..reductions.core import label_arrays
 from ..reductions.core.contract import BatchTask
 from ..run import passes
@@ -141,7 +142,7 @@ class _Round:
     def __init__(
         self, config: Config, learner: LearnerCore, stream: PartStream, counted: PartProgress, alone: bool
     ) -> None:
-        self._learner, self._stream, self._alone = learner, stream, alone
+        self._config, self._learner, self._stream, self._alone = config, learner, stream, alone
         self._held_out = passes.HeldOutLines(config.passes)
         self._by_name = config.parser.learn_names
         # first example of each class that the model cannot learn, by name or number; by its position if it has a list
@@ -178,7 +179,8 @@ class _Round:
         if self._by_name and self._alone and (label == 0).any():
             own = batch.label[label == 0]
             order = np.unique(own, return_index=True)[1]
-            names.append([self._stream.numbers.names.names[int(own[i]) - 1] for i in np.sort(order)])
+            new = [self._stream.numbers.names.names[int(own[i]) - 1] for i in np.sort(order)]
+            add_names(self._learner, self._config, self._stream.reader.part, new)
             label = self._stream.numbers.of(batch.label, names.names)
         numbered = batch._replace(label=label)
         if self._alone:
@@ -230,3 +232,15 @@ class _Round:
 
 def nbytes(contents: Contents) -> int:
     return sum(np.asarray(array).nbytes for array in contents.arrays.values())
+
+
+def add_names(learner: LearnerCore, config: Config, part: Part, names: list[str]) -> None:
+    """Add classes that a part has to a model; raise DataError if the options do not allow as many."""
+    known = len(learner.names.names)
+    limit = configuration.label_range(config, configuration.spec_of(config, LearnerUse(loaded=True)))
+    if limit.highest is not None and known + len(names) > limit.highest:
+        raise DataError(
+            f"{part.paths[0]}: {names[max(limit.highest - known, 0)]!r} is class number {limit.highest + 1} of the "
+            f"data, and {limit.set_by} allows {limit.highest}; give the number of classes in all files"
+        )
+    learner.names.append(names)

@@ -18,6 +18,7 @@ from ..api.configuration import Config
 from ..api.progress import Progress
 from ..errors import ModelError, UsageError
 from ..model import model_file
+from ..options.declare import long_flag
 from ..run.passes import STATE
 
 # options that a continued run may change
@@ -60,11 +61,12 @@ def load(config: Config) -> tuple[Mapping[str, Any], State, dict[str, Any]]:
             "the --checkpoint of the run that was interrupted"
         )
     options, facts, arrays = model_file.load(path)
-    now = _options(config)
+    now, declared = _options(config), config.declared()
     for name in sorted(now.keys() | options.keys()):
         if options.get(name) != now.get(name):
+            flag = long_flag(declared[name]) if name in declared else f"--{name}"
             raise UsageError(
-                f"--resume_run: the run that is continued had --{name} {options.get(name)}, and now it is "
+                f"--resume_run: the run that is continued had {flag} {options.get(name)}, and now it is "
                 f"{now.get(name)}; give the same command"
             )
     for name, array in arrays.items():

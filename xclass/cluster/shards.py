@@ -111,9 +111,10 @@ def sizes_of(paths: Sequence[str]) -> list[int | None]:
 def first_lines(folder: str, path: str) -> bytes:
     """Return the decompressed beginning of a file whose relative name is in a folder, empty if it cannot be read."""
     enter(folder)
-    peeked = bytearray()
-    reader.peek_labels((path,), _Collector(peeked), bytearray())
-    return bytes(peeked)
+    lines = bytearray()
+    if not reader.is_pipe(path):
+        reader.peek_labels((path,), _Collector(lines), reader.Peeked())
+    return bytes(lines)
 
 
 class _Collector:

@@ -1,10 +1,10 @@
 """Say what the label of a class is, and number the names of classes: listed ones, and with `--learn_names` new ones.
 
 A class is a number, written without a sign and leading zeros, or a name. `class_number` and `number_of` read the
-number; `3.0` is the class 3, because columns of numbers and programs write whole numbers in this way. `spelled` and
-`key_of` say which names are the same: the key of a name has `_` in place of blanks, which names in VW text cannot have.
-A class is shown by the first spelling of its name. A name has no comma, because commas separate labels (`fault_of`);
-where a text can only be one label, `in_lists` puts `;` in its place.
+number; `3.0` and `3.000e+00` are the class 3, because columns of numbers and programs write whole numbers in this way.
+`spelled` and `key_of` say which names are the same: the key of a name has `_` in place of blanks, which names in VW
+text cannot have. A class is shown by the first spelling of its name. A name has no comma, because commas separate
+labels (`fault_of`); where a text can only be one label, `in_lists` puts `;` in its place.
 
 Source    SipHash, see `hashing`; the table is our own.
 Cost      one hash and one probe of a hash table per example, about 20 ns.
@@ -19,10 +19,14 @@ Idea      A block of text is parsed in any thread, without knowledge of the bloc
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
+import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -41,7 +45,8 @@ NEGATIVE, NO_NUMBER, OTHER_FORM = -1, -2, -3  # what `class_number` returns for 
 MOST_NUMBER = 10**15  # numbers of classes are read up to this one
 MOST_BYTES = 4096  # of a name in UTF-8
 NO_COMMA = "a name has no comma, which separates labels; write ; in its place, or a list if these are several labels"
-NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.0*)?")
+MOST_EXPONENT = 9  # of the number of a class; larger ones are beyond all classes
+NUMBER = re.compile(r"([+-]?[0-9]+)(?:\.([0-9]*))?(?:[eE]\+?0*([0-9]))?")
 WHOLE = re.compile("0|-?[1-9][0-9]*")
 BLANKS = re.compile(r"[ \t\n\r\v\f]+")  # white space as in `bytes.split`
 
@@ -57,6 +62,34 @@ class Table(NamedTuple):
 
 
 # -- kernels
+
+
+@bare
+def _scaled(text: UInt8s, begin: Int, end: Int, number: Int) -> tuple[Int, Int]:
+    """Return a number with the decimals and the exponent `text[begin:end]`, and `end` if the result is whole."""
+    p = begin
+    if text[p] == 46:
+        p += 1
+        while p < end and text[p] >= 48 and text[p] <= 57:
+            p += 1
+    last = p
+    power: Int = 0
+    if p + 1 < end and (text[p] == 69 or text[p] == 101):
+        p += 1
+        if text[p] == 43 and p + 1 < end:
+            p += 1
+        while p < end and text[p] >= 48 and text[p] <= 57 and power <= MOST_EXPONENT:
+            power = power * 10 + (np.int64(text[p]) - 48)
+            p += 1
+        if power > MOST_EXPONENT:
+            return number, begin
+    for i in range(begin + 1, max(last, begin + 1 + power)):
+        digit: Int = np.int64(text[i]) - 48 if i < last else np.int64(0)
+        if i - begin > power and digit > 0:
+            return number, begin
+        if i - begin <= power and number < MOST_NUMBER:
+            number = number * 10 + digit
+    return number, p
 
 
 @bare
@@ -76,10 +109,8 @@ def class_number(text: UInt8s, begin: Int, end: Int) -> Int:
             number = number * 10 + (np.int64(text[p]) - 48)
         p += 1
     digits = p - first
-    if digits > 0 and p < end and text[p] == 46:
-        p += 1
-        while p < end and text[p] == 48:
-            p += 1
+    if digits > 0 and p < end:
+        number, p = _scaled(text, p, end, number)
     if digits == 0 or p < end:
         return NO_NUMBER
     if negative and number > 0:
@@ -265,20 +296,30 @@ class Names:
         return self._table
 
 
+def whole_number(text: str) -> int | None:
+    """Return the whole number that a text writes, None if it writes none; of many digits, the first 16 are read."""
+    found = NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    digits, decimals, exponent = found[1], found[2] or "", int(found[3] or 0)
+    if decimals[exponent:].strip("0"):
+        return None
+    number = int((digits.lstrip("+-0") + decimals[:exponent].ljust(exponent, "0")).lstrip("0")[:16] or "0")
+    return -number if digits[0] == "-" else number
+
+
 def number_of(text: str) -> int:
-    """Return the number of the class that a text writes, such as `3` or `3.0`.
+    """Return the number of the class that a text writes, such as `3`, `3.0` or `3.000e+00`.
 
     It is NEGATIVE for a negative number, OTHER_FORM for one with a sign or leading zeros, which would not be printed as
     it is written, and NO_NUMBER for other texts, which can only be names.
     """
-    found = NUMBER.fullmatch(text)
-    if found is None:
+    number = whole_number(text)
+    if number is None:
         return NO_NUMBER
-    sign, digits = found.groups()
-    number = int(digits.lstrip("0")[:16] or "0")
-    if sign == "-" and number > 0:
+    if number < 0:
         return NEGATIVE
-    return OTHER_FORM if sign or (digits[0] == "0" and len(digits) > 1) else number
+    return OTHER_FORM if text[0] in "+-" or (text[0] == "0" and text[1:2].isdigit()) else number
 
 
 def spelled(label: Any) -> str:
@@ -291,6 +332,37 @@ def spelled(label: Any) -> str:
     if isinstance(label, (float, np.floating)) and label.is_integer():
         return str(int(label))
     return str(label)
+
+
+def has_whole_float(label: Any) -> bool:
+    """Return whether a label, or one in a list of labels, is a float without a fraction."""
+    if isinstance(label, list):
+        return any(map(has_whole_float, label))
+    return isinstance(label, float) and label.is_integer()
+
+
+@functools.lru_cache(1)
+def may_be_rounded(key: str) -> re.Pattern[bytes]:
+    """Return a pattern of the key of a label and its value in JSON, a list or a number that a float may make whole."""
+    keys = {json.dumps(key, ensure_ascii=ascii_only) for ascii_only in (True, False)}
+    spellings = "|".join(map(re.escape, keys)).encode("utf-8", "surrogateescape")
+    return re.compile(rb"(?:%b)\s*:\s*(?:\[|-?[0-9.]{17}|-?[0-9.]+[eE])" % spellings)
+
+
+def exact_json(source: bytes) -> Any:
+    """Return the value of JSON in which numbers that a float would make whole are decimals.
+
+    They are no numbers of classes, although 3.00000000000000000001 as a float is 3.
+    """
+    return json.loads(source.decode("utf-8-sig", "surrogateescape"), parse_float=_exact)
+
+
+def _exact(text: str) -> float | Decimal:
+    value = float(text)
+    with contextlib.suppress(InvalidOperation):  # an exponent of 19 digits, which makes 0
+        if value.is_integer() and Decimal(text) != value:
+            return Decimal(text)
+    return value
 
 
 def given_as(name: str) -> int | str:
@@ -346,7 +418,8 @@ def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Ta
     letters[: end[count]] = np.frombuffer("".join(keys).encode("latin-1"), np.uint8)
     key = np.array([secrets.randbits(64) for _ in range(2)], np.uint64)
     table = Table(np.zeros(max(1, 2 * capacity), np.int32), np.zeros(capacity, np.uint64), end, letters, key)
-    fill_slots(table, count)
+    if count:
+        fill_slots(table, count)
     return table
 
 

@@ -56,7 +56,7 @@ def new_hashing(hash_seed: int, hash_all: bool, bits: int, identity: bool = Fals
 
 
 def _murmur3() -> Callable[..., int]:
-    """Return the hash function of mmh3, which is imported on first use, because a run of the command never needs it."""
+    """Return the hash function of mmh3, which is imported on first use, because `--help` does not need it."""
     import mmh3
 
     hash_function: Callable[..., int] = mmh3.hash

@@ -100,12 +100,14 @@ class Frame:
                 Column(names[i], self._kind_of_cells(j) if self._types[j] == "object" else kind)
                 for j, (i, kind) in enumerate(zip(positions, self._stored.copy(), strict=True))
             ]
+            place = {column.name: j for j, column in enumerate(self.columns)}
             for name in dense:
-                j = next((j for j, column in enumerate(self.columns) if column.name == name), -1)
+                j = place.get(name, -1)
                 if j < 0 or self.columns[j].kind not in (NUMBER, DENSE):
                     what = "no column" if j < 0 else "text in the column"
                     raise UsageError(f"--dense {name!r}: the DataFrame has {what} {name!r}; name columns of numbers")
                 self.columns[j] = Column(name, DENSE)
+        self._is_only_dense = sum(column.kind == DENSE for column in self.columns) == 1
 
     def numbers(self, j: int, low: int, high: int) -> Float64s:
         """Return rows of column j, which has the kind `number`, as float64[high - low], NaN for missing cells."""
@@ -131,8 +133,7 @@ class Frame:
         width = self._width(j)
         if width is None:
             values = self.numbers(j, low, high)
-            is_only = sum(column.kind == DENSE for column in self.columns) == 1
-            if is_only and self._stored[j] != NUMBER and np.isnan(values).all():
+            if self._is_only_dense and self._stored[j] != NUMBER and np.isnan(values).all():
                 return np.empty((high - low, 0))
             return np.nan_to_num(values)[:, None]
         cells = self._lists(j, low, high)

@@ -145,6 +145,12 @@ def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: boo
     if begin + 8 > len(data) or end + 3 > len(data):
         data = np.concatenate((data[begin:end], np.zeros(8, np.uint8)))
         begin, end = 0, end - begin
+    return _hash_within(data, begin, end, seed, hash_all, vw_text)  # an argument is not freed before the call ends
+
+
+@jit
+def _hash_within(data: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool, vw_text: bool) -> np.uint32:
+    """Return what `name_hash` does, where bytes follow the name as `short_at` and `murmur3_at` need them."""
     text = intrinsics.pointer(data)
     if is_short(text, begin, end):
         return short_at(text, begin, end, seed)

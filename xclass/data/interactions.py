@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,9 +27,7 @@ from ..array_types import Float64s, Int64s, UInt8s
 from ..errors import UsageError
 from ..kernels import intrinsics
 from ..kernels.jit import jit
-from ..options.declare import OptionGroup, option
-from ..options.relations import no_effect
-from ..options.search import Facts, Search, one_of
+from ..options.declare import Facts, OptionGroup, Search, no_effect, one_of, option
 from . import batch_ops
 from .batch import CROSSED_GROUP, PATH_GROUP, Batch, Pool
 from .namespaces import MOST_FEATURES, IdleArguments, check_features, decode, pieces
@@ -50,7 +47,6 @@ def _pairs(facts: Facts) -> Search | None:
     return one_of((), *dict.fromkeys([("::",), within, *((pair,) for pair in pairs)]), first=(("::",),))
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     quadratic: tuple[str, ...] = option(
         "cross two namespaces; `:` is any namespace",

@@ -24,16 +24,13 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..array_types import Bools, Float64s, Int64s
 from ..errors import DataError, UsageError
 from ..kernels.jit import jit
-from ..options.declare import OptionGroup, option
-from ..options.relations import no_effect, warned
-from ..options.search import Facts, Search, one_of
+from ..options.declare import OptionGroup, no_effect, one_of, option, warned
 from ..system import memory
 from . import batch_ops
 from .batch import CONSTANT_GROUP, Batch, empty
@@ -51,12 +48,6 @@ ORDINARY_FEATURES = 1 << 20  # up to this number, free memory is not checked
 FIRST_OF_SEVERAL = 0xC0  # from here on, a byte begins a character; those from CONSTANT_GROUP on continue one in UTF-8
 
 
-def _grams(facts: Facts) -> Search | None:
-    """Return the lengths of n-grams to try if the features are words of a short text."""
-    return one_of((), ("2",), ("3",), first=(("2",),), weight=1.5) if facts.features <= MOST_WORDS else None
-
-
-@dataclass(frozen=True)
 class Options(OptionGroup):
     ignore: tuple[str, ...] = option(
         "leave out the namespaces that begin with these letters", metavar="ABC", stored=True
@@ -71,7 +62,9 @@ class Options(OptionGroup):
         "add n-grams of 2 to N neighbouring features of every namespace; AN does so for namespace A only",
         metavar="[A]N",
         stored=True,
-        search=_grams,
+        search=lambda facts: (
+            one_of((), ("2",), ("3",), first=(("2",),), weight=1.5) if facts.features <= MOST_WORDS else None
+        ),
     )
     skips: tuple[str, ...] = option(
         "also add n-grams that skip up to N features, of every namespace or of A", metavar="[A]N", stored=True

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..errors import DataError, ModelError
+from ..errors import OTHER_MODEL, DataError, ModelError
 from ..options.words import NUMERAL
 from ..system import bounded_json
 from ..system.bounded_json import List, OneOf, OrNull, Record, Text, Whole
@@ -61,7 +61,6 @@ SHAPE = Record(
         "classes": OneOf((NUMBER,)),
     },
 )
-REMEDY = "train the model again, or take another copy of the file"
 UNNAMED = re.compile(r"Unnamed: [0-9]+")  # what pandas calls a column without a name, such as an index that it wrote
 MOST_SHOWN = 8  # columns that a message names
 # texts that stand for a missing number, as in pandas
@@ -94,7 +93,7 @@ class Schema:
     form : MATRICES or PLAIN if the learner has learned from nothing else, empty before it has learned, or OTHER
     spellings : name of a column or feature -> one of its first texts that has leading zeros or is a truth value
     digits : such a name -> fewest digits of the whole numbers among these texts, if there are any
-    width : number of columns of the dense block, 0 before the learner has learned from one
+    width : number of columns of the dense block, 0 before --dense or the first block has said it
     classes : NUMBER if a program gave the names of the classes as numbers, which it gets back, else empty
     """
 
@@ -148,13 +147,34 @@ class Schema:
         names = [name for name, kind in self.columns.items() if kind == TEXT]
         return names[0] if len(names) == len(self.columns) == 1 else None
 
-    def check_width(self, columns: int) -> None:
-        """Raise DataError if a dense block has another number of columns than that learned from."""
+    def check_width(self, columns: int, file: str = "") -> None:
+        """Raise DataError if the dense block of the examples, which may be those of a file, has other columns."""
         if columns and self.width and columns != self.width:
+            place = file and f"{file}: "
             raise DataError(
-                f"the examples are rows of {columns} columns, and the model has learned from rows of {self.width}; "
-                f"give rows of {self.width} columns"
+                f"{place}the examples are rows of {columns} columns, and the model takes rows of {self.width}, from "
+                f"which it has learned or which --dense names; give rows of {self.width} columns"
             )
+
+    def check_form(self, form: str, file: str) -> None:
+        """Raise DataError if examples of this form, which a file holds, cannot have the features learned from."""
+        if not self._may_have(form):
+            learned = self.learned_from
+            cure = "CSV or JSON lines" if self.columns else "LIBSVM" if learned == MATRICES else "fastText"
+            raise DataError(
+                f"{file}: its examples are {form}, and the model has learned from {learned}; give {cure}, or VW text "
+                "with the names of these features"
+            )
+
+    def _may_have(self, form: str) -> bool:
+        """Return whether examples of a form may have the features learned from."""
+        if form not in FORMS or not self.columns:
+            return form not in FORMS or self.form in (form, OTHER, "")
+        return form == MATRICES and all(map(str.isdecimal, self.columns))
+
+    @property
+    def learned_from(self) -> str:
+        return f"the {columns_named([*self.columns])}" if self.columns else self.form
 
     def add_form(self, form: str) -> None:
         """Keep that the learner has learned from examples of a form, or from models whose schemas have this form."""
@@ -195,7 +215,7 @@ class Schema:
         except bounded_json.Malformed as error:
             raise DataError(
                 f"{place}: a model cannot hold the names of its {len(new.columns)} columns: {error.reason}; change the "
-                "names, or leave out columns by --columns or --ignore_column"
+                "names, or leave out columns"
             ) from None
         self.replace(new)
         return self.note_first({name: found for name, found in first.items() if name in self.columns}, "column")
@@ -267,7 +287,14 @@ class Schema:
         return [name for name in names if name not in own]
 
     def difference(self, other: Schema) -> str:
-        """Return how another schema differs, as `the column 'store' is text in {0} and number in {1}`, or nothing."""
+        """Return how another schema differs, as `the column 'store' is text in {0} and number in {1}`, or nothing.
+
+        A model that has learned from VW text differs from none.
+        """
+        if not (self._may_have(other.form) if self.columns or not other.columns else other._may_have(self.form)):
+            return f"{{0}} has learned from {self.learned_from}, and {{1}} from {other.learned_from}"
+        if not (self.columns and other.columns):
+            return ""
         for name in (*self.columns, *(name for name in other.columns if name not in self.columns)):
             kinds = self.columns.get(name), other.columns.get(name)
             if kinds[0] != kinds[1]:
@@ -307,7 +334,7 @@ class Schema:
         try:
             return cls._read(data, 2 * LARGEST, bounded_json.MOST_ITEMS)
         except bounded_json.Malformed as error:
-            raise ModelError(f"the schema of its columns is damaged: {error.reason}; {REMEDY}") from None
+            raise ModelError(f"the schema of its columns is damaged: {error.reason}; {OTHER_MODEL}") from None
 
     @classmethod
     def _read(cls, data: bytes, most: int, most_items: int) -> Schema:

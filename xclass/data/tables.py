@@ -111,6 +111,10 @@ class DenseTable(Table):
         super().__init__(np.arange(n + 1) * max(1, columns))
         self._indices = feature_names.column_indices(np.arange(columns), rule)
 
+    def first_columns(self) -> Int64s:
+        """Return all columns, in rising order."""
+        return np.arange(self.values.shape[1])
+
     def check(self) -> None:
         for low, high in self.pieces():
             values = array_input.filled(self.values[low:high])

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +36,6 @@ LETTERS = b"chars"  # name under which the grams of characters are hashed, as `c
 PADDING = 16  # bytes of a copy behind the text, which hashes may read
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     text_split: str = option(
         "how texts are split (not VW text): `marks` takes words of letters and digits, and each punctuation mark or "

@@ -38,9 +38,7 @@ def _reason_against_probabilities(estimator: Any) -> str:
         return f"{estimator.reduction!r} is no reduction"
     if record.probabilities:
         return ""
-    names = ", ".join(
-        other.name for other in registry.REDUCTIONS if other.probabilities and other.labels == record.labels
-    )
+    names = registry.listed(lambda other: other.probabilities and other.labels == record.labels)
     return f"{estimator.reduction} does not estimate probabilities; choose one of {names}"
 
 

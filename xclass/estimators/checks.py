@@ -52,15 +52,20 @@ def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
     X = collected_examples(X)
     if isinstance(X, str):
         raise UsageError(f"X is the text {short_repr(X)}; give a list of texts, such as [{short_repr(X)}]")
-    texts = _are_texts(X)
+    on_texts = not reset and not hasattr(estimator, "n_features_in_")
+    first = _first_item(X, "" if on_texts else None)
+    texts = isinstance(first, str)
     if reset:
         for name in ("n_features_in_", "feature_names_in_"):
             estimator.__dict__.pop(name, None)
     elif texts and estimator.learner_.core.schema.text_column is not None:
         return Documents("" if is_missing(text) else text for text in X)
-    elif texts == hasattr(estimator, "n_features_in_"):
+    elif texts != on_texts:
         if isinstance(X, Sized) and not len(X):
             raise ValueError("X has 0 examples; give at least one")
+        if on_texts and first is not None and not np.ndim(first):
+            shown = f"{type(first).__name__} {short_repr(first)}"
+            raise UsageError(f"X has {shown} among its items, and the estimator was fitted on texts; give texts")
         kinds = ("a matrix or DataFrame", "a sequence of texts")
         raise UsageError(f"X is {kinds[texts]}, and the estimator was fitted on {kinds[not texts]}; give the same")
     if texts:
@@ -193,8 +198,11 @@ def _refuse_text(X: Any) -> None:
     array_input.dense(X)
 
 
-def _are_texts(X: Any) -> bool:
-    """Return whether examples are a sequence of texts: the first item that is not missing is one."""
+def _first_item(X: Any, all_missing: Any) -> Any:
+    """Return the first item of a sequence that is not missing, which is a text in a sequence of texts.
+
+    Return `all_missing` if all items are missing, and None for an empty sequence and what is none.
+    """
     if isinstance(X, (list, tuple)) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__iter__")):
-        return isinstance(next((item for item in X if not is_missing(item)), None), str)
-    return False
+        return next((item for item in X if not is_missing(item)), all_missing if len(X) else None)
+    return None

@@ -1,4 +1,4 @@
-"""Predict labels and probabilities by a learner, for an estimator that has labels of its own.
+"""Predict labels, or lists of labels, and probabilities by a learner, for an estimator that has labels of its own.
 
 Predictions are positions in the sorted labels. Only labels that were learned are predicted, although the learner may
 have classes without examples.
@@ -13,13 +13,77 @@ import numpy as np
 
 from ..api import arrays
 from ..api.learner import Learner
-from ..array_types import AnyArray, Float64s, Int64s
+from ..array_types import AnyArray, Bools, Float32s, Float64s, Int64s
+from ..kernels.jit import jit
 from ..options.declare import options_of
 from ..reductions.core import probabilities
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.probabilities import Options
 from ..reductions.core.spec import Wanted
-from . import dense_rows
+from . import targets
 from .class_labels import ClassLabels
+
+LEAST = np.finfo(np.float64).epsneg  # probability at least: estimates may be 0 and 1, and not all labels may be ranked
+
+
+class ListPredictor:
+    """Predict by a learner of lists of labels, K of them."""
+
+    def __init__(self, learner: Learner, labels: ClassLabels) -> None:
+        self._learner, self._labels = learner, len(labels.values)
+        self._to_positions = labels.class_positions(learner.core.names.names)
+
+    @property
+    def _classes(self) -> int:
+        """Return the number of classes of the learner, those seen so far if it grows."""
+        core = self._learner.core
+        return core.spec.classes or core.reduction.classes_seen
+
+    def chosen(self, X: Any) -> Any:
+        """Return the labels above the threshold as a CSR matrix, int64[n, K]."""
+
+        def of_task(task: BatchTask) -> tuple[Int64s, Int64s]:
+            assert task.chosen is not None
+            position = self._to_positions(task.chosen.labels)
+            row = np.repeat(np.arange(task.batch.n), np.diff(task.chosen.start))
+            return np.bincount(row[position >= 0], minlength=task.batch.n), position[position >= 0]
+
+        counts, positions = map(np.concatenate, zip(*self._learner.predict_each(X, of_task), strict=True))
+        return targets.matrix(np.concatenate([[0], np.cumsum(counts)]), positions, self._labels)
+
+    def probabilities(self, X: Any) -> Float64s:
+        """Return the probabilities of all labels, float64[n, K]."""
+        wanted = Wanted(Options(top_k=self._classes))
+        return np.concatenate(self._learner.predict_each(X, self._all, wanted))
+
+    def top(self, X: Any, k: int) -> tuple[Int64s, Float64s]:
+        """Return the positions of the k most probable labels, int64[n, k], and their probabilities, float64[n, k]."""
+        all_known = self._classes == self._labels
+        wanted = Wanted(Options(top_k=k if all_known else self._classes))
+        result = functools.partial(self._first if all_known else self._first_of_all, k)
+        positions, p = zip(*self._learner.predict_each(X, result, wanted), strict=True)
+        return np.concatenate(positions), np.concatenate(p)
+
+    def _all(self, task: BatchTask) -> Float64s:
+        position, listed = self._first(self._classes, task)
+        p = np.full((task.batch.n, self._labels + 1), LEAST)  # the last column is that of other classes
+        np.put_along_axis(p, position, listed, axis=1)
+        return p[:, :-1]
+
+    def _first(self, k: int, task: BatchTask) -> tuple[Int64s, Float64s]:
+        """Return the first k labels that a task ranks, -1 for a class that is no label, and their probabilities."""
+        assert task.ranked is not None
+        most = max(k, int(np.diff(task.ranked.start).max(initial=0)))
+        classes, p = arrays.top_k_arrays(task.ranked, most)
+        return self._to_positions(classes[:, :k]), np.clip(p[:, :k], LEAST, 1 - LEAST)
+
+    def _first_of_all(self, k: int, task: BatchTask) -> tuple[Int64s, Float64s]:
+        p = self._all(task)
+        order = np.argsort(-p, axis=1, kind="stable")[:, :k]
+        return order, np.take_along_axis(p, order, axis=1)
+
+
+ABOVE = 1 + 1e-12  # factor that makes the predicted class the most probable one where another one is as probable
 
 PROBABILITIES = Wanted(probabilities.Options(probabilities=probabilities.NORMALIZED))
 MOST_LISTED = options_of(probabilities.Options)["top_k"].maximum or 1
@@ -86,7 +150,7 @@ class Predictor:
                 column = self._learned_positions(np.arange(highest + 1))
             else:  # a table of the classes would be longer than the lists
                 label, column = np.arange(len(label)), self._learned_positions(label)
-            dense_rows.write(
+            write(
                 lists.scores, label, lists.start, int(lists.has_rest), column, self._learned, self._predicted(task), p
             )  # fmt: skip
 
@@ -171,3 +235,63 @@ def rows_of(X: Any, rows: Int64s) -> AnyArray:
         return type(X)(X[row] for row in rows.tolist())  # type: ignore[return-value]  # any examples
     result: AnyArray = X.iloc[rows] if hasattr(X, "iloc") else X.take(rows) if hasattr(X, "num_rows") else X[rows]
     return result
+
+
+@jit
+def write(
+    listed: Float32s, label: Int64s, start: Int64s, rest: int, column: Int64s, learned: Bools, predicted: Int64s,
+    p: Float64s,
+) -> None:  # fmt: skip
+    """Write rows of probabilities that sum to 1, of which that of the predicted label is the highest.
+
+    Parameters
+    ----------
+    listed : float32[m], probabilities of the listed classes; those of example i are `start[i]:start[i + 1]`
+    label : int64[m], the listed classes
+    start : int64[n + 1]
+    rest : 1 if the last entry of each example stands for all other classes together, else 0; the learned labels that
+        are not listed share their probability equally
+    column : int64[...], column of each class, -1 for those without a learned label. Without a rest, all examples list
+        the same classes in the same order, and this has the columns of the classes of one list
+    learned : bool[K], which labels were learned; others get 0
+    predicted : int64[n], column of the predicted label, -1 for none or one that was not learned
+    p : float64[n, K], written
+    """
+    n, k = p.shape
+    learnable = 0
+    for j in range(k):
+        learnable += learned[j]
+    for i in range(n):
+        begin, end, top = start[i], start[i + 1] - rest, predicted[i]
+        total, highest, own, size = 0.0, 0.0, 0.0, 0  # `own` is that of the predicted label, `highest` of all others
+        for e in range(begin, end):
+            j = column[label[e] if rest else e - begin]
+            if j >= 0 and listed[e] > 0.0:
+                total += listed[e]
+                size += 1
+                if j == top:
+                    own = listed[e]
+                elif listed[e] > highest:
+                    highest = listed[e]
+        share = 0.0
+        if rest and size < learnable and total < 1.0:
+            share = (1.0 - total) / (learnable - size)
+        elif size == 0:
+            share = 1.0 / learnable
+        total += share * (learnable - size)
+        if top >= 0:
+            own = own if own > 0.0 else share
+            higher = max(highest, share) * ABOVE
+            if own < higher:
+                total += higher - own
+                own = higher
+        scale = 1.0 / total
+        if size < k:
+            for j in range(k):
+                p[i, j] = share * scale if learned[j] else 0.0
+        for e in range(begin, end):
+            j = column[label[e] if rest else e - begin]
+            if j >= 0 and listed[e] > 0.0:
+                p[i, j] = listed[e] * scale
+        if top >= 0:
+            p[i, top] = own * scale

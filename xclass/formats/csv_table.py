@@ -82,6 +82,7 @@ class CsvTable(OtherFormat):
     """
 
     name = "csv"
+    form = ""  # which the columns decide, see `Schema.adopt`
     parallel = False
     unfinished = "the row that begins here has a quote that is not closed; close it, or double a quote within quotes"
 
@@ -155,16 +156,17 @@ class CsvTable(OtherFormat):
         elif self.schema.spellings:
             for note in self.schema.changed(self._cells_of_known_spelling(text, size, header)):
                 self._note(note, file)
+        position = {name: k for k, name in enumerate(header)}
         cure = "; if the file has no header, give the names of its columns by --header"
         positions = self.schema.positions(header, f"{file}:{self._top}:1: the header", cure)
         self.columns.check_options(known, label, file)
         at = dict(zip(self.schema.columns, positions, strict=True))
         numbers, others = self.schema.in_order()
-        of_label = -1 if label is None else header.index(label)
+        of_label = -1 if label is None else position[label]
         self.layout = Layout(
             len(header),
             of_label,
-            list(map(header.index, self.columns.labels)),
+            [position[name] for name in self.columns.labels],
             [at[n] for n in numbers],
             [at[n] for n in others],
             [*numbers, *others],
@@ -315,7 +317,7 @@ class CsvTable(OtherFormat):
             self._first_rows(text, begin, True) or b"", self.delimiter_byte, self.quote, len(header), self.header
         )
         first = [row for _, row in itertools.islice(rows, cells_of_tables.SAMPLE) if row is not None]
-        at = [(name, header.index(name)) for name in self.schema.spellings if name in header]
+        at = [(name, k) for k, name in enumerate(header) if name in self.schema.spellings]
         return {name: [columns.text_of(row[k].strip()) for row in first if row[k].strip()] for name, k in at}
 
     def scanner(self, of: parser.Parser) -> CsvScanner:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..data import texts
-from ..data.schema import Schema
+from ..data.schema import OTHER, Schema
 from ..errors import DataError, UsageError
 from ..options.declare import options_of
 from ..options.words import NUMERAL
@@ -62,8 +62,11 @@ MOST_SCANNED = 1 << 16  # bytes of a line, or of empty lines, that are compared 
 SEARCHED_OFTEN = 1 << 12  # bytes up to which each line is examined at once
 
 
-def detect(text: bytes, ended: bool, file: str) -> str | None:
-    """Return the name of the format, or None if more of the file is needed; arguments as of `TextFormat.begin`."""
+def detect(text: bytes, ended: bool, file: str, otherwise: str = "vw") -> str | None:
+    """Return the name of the format, or None if more of the file is needed.
+
+    The first three arguments are those of `TextFormat.begin`; the last is the format where nothing tells which.
+    """
     said = EXTENSIONS.get(_extension(file), "")
     if said == "npy" or text.startswith(foreign.ARRAY):
         return "npy"
@@ -90,7 +93,7 @@ def detect(text: bytes, ended: bool, file: str) -> str | None:
             f"{file}: the name is that of {FORMATS[said].title}, and the first line that of {FORMATS[seen].title}; "
             f"rename the file, or name its format, --format {said} or --format {seen}"
         )
-    return said or seen or ("csv" if _delimited(line) and b"|" not in line else "vw")
+    return said or seen or ("csv" if _delimited(line) and b"|" not in line else otherwise)
 
 
 def _recognised(line: bytes, rest: bytes, ended: bool) -> str | None:
@@ -153,7 +156,8 @@ def chooser(options: reader.Options, schema: Schema | None = None, given: frozen
 
     def choose(text: bytes, ended: bool, file: str) -> TextFormat | None:
         nonlocal first_file, first_name
-        name = detect(text, ended, file) if options.format == "auto" else options.format
+        otherwise = "csv" if schema or options.header else "vw"
+        name = detect(text, ended, file, otherwise) if options.format == "auto" else options.format
         if name is None:
             return None
         if name != "npy" and text.startswith(foreign.ARRAY):
@@ -172,6 +176,9 @@ def chooser(options: reader.Options, schema: Schema | None = None, given: frozen
                 readable = " and ".join(FORMATS[one].title for one in formats)
                 raise UsageError(f"--{option} is for {readable}, and {file} is {FORMATS[name].title}: leave it out")
         chosen = FORMATS[name].make(options, schema)
+        schema.check_form(chosen.form, file)
+        if chosen.form:  # a line of text is VW text in other words
+            schema.add_form(chosen.form if chosen.binary else OTHER)
         idle = [option for option in options_of(texts.Options) if option in given and name not in WITH_TEXTS]
         if idle:
             chosen.notes.append(f"--{idle[0]} has no effect: {file} is {FORMATS[name].title}, which has no texts")

@@ -19,6 +19,7 @@ import numpy as np
 from ..array_types import Int64s, UInt8s
 from ..data import feature_names, texts
 from ..data.batch import Batch
+from ..data.schema import PLAIN
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..text import label_words, numbers
@@ -163,6 +164,7 @@ def parse_words(
 
 class FastText(OtherFormat):
     name = "fasttext"
+    form = PLAIN
     labelled = "a labelled line is `__label__tea kettle leaf`"
 
     def scanner(self, of: Parser) -> line_scanner.LineScanner:

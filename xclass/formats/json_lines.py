@@ -25,6 +25,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,7 +68,7 @@ class MalformedError(Exception):
         self.problem, self.path, self.seen, self.ends, self.column = problem, path, seen, ends, column
 
 
-def label_text(given: object, key: str = "label", columns: Columns | None = None) -> bytes:
+def label_text(given: object, key: str, columns: Columns | None = None) -> bytes:
     """Return a label, or a list of labels, as text, empty for none; raise MalformedError if it is no label.
 
     `columns` say how a text is a list of labels.
@@ -90,7 +91,8 @@ def label_text(given: object, key: str = "label", columns: Columns | None = None
             return records.one_line(given.encode("utf-8", "surrogateescape"))
         except UnicodeEncodeError:  # half of a surrogate pair, which `class_names.fault_of` names
             raise MalformedError(malformed.LABEL_NAME, (key,), given, True) from None
-    if not isinstance(given, (int, float)) or isinstance(given, bool) or abs(given) == math.inf or given != given:
+    number = isinstance(given, (int, float, Decimal)) and not isinstance(given, bool)
+    if not number or abs(given) == math.inf or given != given:  # type: ignore[arg-type]  # it is a number
         raise MalformedError(malformed.ENTRY, (key,), given, True)
     return class_names.spelled(given).encode()
 
@@ -168,6 +170,7 @@ class JsonLines(OtherFormat):
     """
 
     name = "jsonl"
+    form = ""  # which the keys decide
     parallel = False
     dense = ""
 
@@ -217,6 +220,8 @@ class JsonLines(OtherFormat):
             waits = self.schema.room > 0 and not self.schema.names and "features" in lines[0]
         if waits and not ended and len(text) < TYPED_BYTES:
             return None
+        if nested:
+            self.schema.add_form(schema.OTHER)
         if nested and waits:
             self._add_names(lines)
         elif not nested:
@@ -281,6 +286,15 @@ class JsonLines(OtherFormat):
             notes = self.columns.adopt(found, self.label, file, first)
         self.notes += [f"{file}: {note}" for note in notes]
         self.about.append(f"Each key is a column; {self.columns.about(self.label)}")
+
+    def label_in(self, given: dict[str, Any], line: bytes) -> bytes:
+        """Return the label of the object in a line as `label_text` does."""
+        if self.label is None:
+            return b""
+        label = given.get(self.label)
+        if class_names.has_whole_float(label) and class_names.may_be_rounded(self.label).search(line):
+            label = class_names.exact_json(line)[self.label]
+        return label_text(label, self.label, self.columns)
 
     def labels_in(self, given: dict[str, Any]) -> bytes:
         """Return the labels of an object, its keys of --label_columns that have 1; raise MalformedError otherwise."""
@@ -364,7 +378,7 @@ class JsonLines(OtherFormat):
                 yield encoded(key), encoded(cell), 1.0, None
 
     def scanner(self, of: parser.Parser) -> JsonScanner:
-        of.check_dense()
+        of.options.check_dense()
         of.width = of.width or self.schema.width
         return JsonScanner(of, self)
 
@@ -393,7 +407,7 @@ class JsonLines(OtherFormat):
                     continue
                 label = given.get(self.label) if isinstance(given, dict) and self.label else None
                 yield (
-                    label_text(label, columns=self.columns),
+                    self.label_in(given, line) if isinstance(given, dict) else b"",
                     isinstance(label[0] if label and isinstance(label, list) else label, str),
                 )
             except (ValueError, RecursionError, MalformedError):  # an error is raised when the line is read
@@ -475,8 +489,8 @@ class JsonScanner(records.RecordScanner):
                 self._warn(given)
             if self._lines.columns.labels:
                 label = self._lines.labels_in(given)
-            elif self._lines.label is not None:
-                label = label_text(given.get(self._lines.label), self._lines.label, self._lines.columns)
+            else:
+                label = self._lines.label_in(given, line)
                 if self.rules.lists and given.get(self._lines.label) == []:
                     label = b","  # known to have no label
             if not self._lines.flat:
@@ -485,7 +499,7 @@ class JsonScanner(records.RecordScanner):
             if not self._lines.flat:
                 weight = self._weight(given.get("weight"))
         except MalformedError as error:
-            seen_text = error.seen if isinstance(error.seen, str) else json.dumps(error.seen)
+            seen_text = error.seen if isinstance(error.seen, str) else json.dumps(error.seen, default=str)
             column = _column(line, error.path)
             if isinstance(error.seen, float) and (written := numbers.NUMBER.match(line, column - 1)):
                 seen_text = written[0].decode()  # `1e400`, where Python's value is infinite

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as numpy_format
 
 from ..array_types import UInt8s
-from ..data.schema import MOST_COLUMNS, Schema
+from ..data.schema import MATRICES, MOST_COLUMNS, Schema
 from ..errors import DataError, UsageError
 from ..options.words import NUMERAL
 from ..system import streams
@@ -206,6 +206,7 @@ def _is_number(line: bytes) -> bool:
 
 class Npy(OtherFormat):
     name = "npy"
+    form = MATRICES
     parallel = False  # so that rows and labels are taken in order
     binary = True
     labelled = "the labels of ROWS.npy are in ROWS{} or ROWS{}, or in the file of --label_file".format(*reader.BESIDE)
@@ -239,6 +240,7 @@ class Npy(OtherFormat):
         self.dtype, (self.n, self.d) = dtype, shape
         if not 0 < self.d <= MOST_COLUMNS:
             raise DataError(f"{file}: the array has {self.d} columns; allowed are 1 to {MOST_COLUMNS}")
+        self.first_columns = np.arange(self.d)
         self._left, self._excess = self.n, 0
         beside = label_file(file, self._options)
         self.labels = None if beside is None else Labels(beside, self.n)

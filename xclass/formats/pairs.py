@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from ..array_types import Int, Int64s, UInt8s
-from ..data import feature_names, hashing
+from ..data import column_numbers, feature_names, hashing
 from ..data.batch import Batch
+from ..data.schema import MATRICES
 from ..errors import DataError
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
@@ -175,15 +177,25 @@ def parse_pairs(
 
 class Libsvm(OtherFormat):
     name = "libsvm"
+    form = MATRICES
     labelled = "a labelled line is `label number:value number:value`"
     _most_features = _most_labels = -1
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
-        if not len(self.first_columns):
-            lines = (line.partition(b"#")[0] for line in text[:FIRST_BYTES].split(b"\n")[:-1])
-            columns = {int(column) for line in lines for column in COLUMN.findall(line)}
-            self.first_columns = np.array(sorted(columns), np.int64)
+        self._compare_columns(text, file)
         return 0, 0
+
+    def _compare_columns(self, text: bytes, file: str) -> None:
+        """Note the columns of the first lines of a file, and compare them with those of the first file."""
+        lines = (line.partition(b"#")[0] for line in text[:FIRST_BYTES].split(b"\n")[:-1])
+        columns = np.array(sorted({int(column) for line in lines for column in COLUMN.findall(line)}), np.int64)
+        if not len(self.first_columns):
+            self.first_columns = columns
+        known = partial(np.isin, test_elements=self.first_columns)
+        note = column_numbers.shift_note(columns, known, "the first file has", file, column_numbers.ALIKE)
+        if note and note not in self._noted:
+            self._noted.add(note)
+            self.notes.append(note)
 
     def scanner(self, of: parser.Parser) -> line_scanner.LineScanner:
         return line_scanner.LineScanner(of.rules, parse_pairs, self._most_features, self._most_labels)
@@ -231,6 +243,7 @@ class ExtremeClassification(Libsvm):
         if self._most_labels < 0:
             self.about.append(f"{counts[0]} examples, {counts[1]} features, {counts[2]} labels, numbered from 0")
         self._examples, self._most_features, self._most_labels = counts
+        self._compare_columns(text[len(first) :], file)
         return len(first) + len(newline), 1
 
     def finish(self, lines: int, file: str) -> None:

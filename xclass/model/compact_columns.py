@@ -1,4 +1,4 @@
-"""Store the weights of a table in 4, 8 or 16 bits each, for models that only predict, and read them back.
+"""Store the columns of a table in little space, those of models that only predict in 4, 8 or 16 bits a weight.
 
 Names     TABLE.word, TABLE.w and TABLE.index: the columns of a table as `stored_arrays.pack_table` names them.
 Format    A table in compact form has these arrays instead, for its n rows in use:
@@ -7,10 +7,13 @@ Format    A table in compact form has these arrays instead, for its n rows in us
                   block, in float32. A byte of uint8 has two codes, increased by 8: the lower four bits are the first
     TABLE.scale   float32[n / BLOCK, rounded up], one for each block of BLOCK rows, finite and not negative
     TABLE.tag     uint8[13 n / 8, rounded up], only for tagged words: their tags, of 13 bits each, lowest bits first
-    TABLE.used    uint8[slots / 8, rounded up], a bit for each slot, the highest bit of a byte first; or instead
+    TABLE.in_use  uint8[slots / 8, rounded up], a bit for each slot, the highest bit of a byte first; or instead
     TABLE.gap     uint8[m]: a byte g below 255 stands for g unused slots and then one in use, 255 for 255 unused slots
 
-          Of `used` and `gap`, the smaller one is stored. A word gets the smallest G, because only learning needs it.
+          Of `in_use` and `gap`, the smaller one is stored. A word gets the smallest G, because only learning needs it.
+
+          A table in another form has `in_use` instead of TABLE.index where that is smaller. An array NAME.each, of one
+          item, stands for a column NAME that has this item in all rows in use.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from ..array_types import AnyArray, Float32s, Int64s, UInt8s, UInt32s
 from ..kernels import tagged_format
 from ..kernels.jit import jit
 from . import stored_arrays
-from .stored_arrays import SparseColumn, Stored
+from .stored_arrays import Repeated, SparseColumn, Stored
 
 BLOCK = 64  # weights that share a scale
 LONG_GAP = 255
@@ -35,7 +38,8 @@ ROUND_TO_NEAREST = 1 << 31  # a "random number" for `tagged_format.encode_w`
 CODES = {NIBBLE: np.uint8, 8: np.int8, 16: np.int16}  # bits of a code -> type of the array
 BITS = {np.dtype(kind): bits for bits, kind in CODES.items()}
 TAG_BITS = tagged_format.TAG_BITS
-COMPACT = ("code", "scale", "tag", "used", "gap")  # ends of the names of the arrays
+COMPACT = ("code", "scale", "tag", "in_use", "gap")  # ends of the names of the arrays
+INDEX, USED, EACH = ".index", ".in_use", ".each"
 
 
 class DecodedColumn(SparseColumn):
@@ -70,6 +74,19 @@ class DecodedColumn(SparseColumn):
 # -- making ------------------------------------------------------------------------------------------------------
 
 
+def packed(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
+    """Return arrays as a model file has them: row numbers as bits where that is smaller, and repeated items once."""
+    result: dict[str, Stored] = {}
+    for name, array in arrays.items():
+        if isinstance(array, Repeated):
+            result[name + EACH] = array.item
+        elif isinstance(array, SparseColumn) and array.plane is None and len(array.bitmap) < 4 * len(array):
+            result[name.removesuffix(INDEX) + USED] = array.bitmap
+        else:
+            result[name] = array
+    return result
+
+
 def weights(column: AnyArray) -> Float32s:
     """Return the weights of a column, float32[n], which is one of weights or one of tagged words."""
     if column.dtype == np.float32:
@@ -99,7 +116,7 @@ def compacted(table: str, column: AnyArray, index: UInt32s, slots: int, bits: in
     else:
         used = np.zeros(slots, bool)
         used[index] = True
-        arrays[f"{table}.used"] = np.packbits(used)
+        arrays[f"{table}.in_use"] = np.packbits(used)
     return arrays
 
 
@@ -148,29 +165,52 @@ def is_compact(names: Mapping[str, object]) -> bool:
 
 
 def expanded(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
-    """Return arrays with the columns that compact tables stand for; they are decoded when they are used."""
+    """Return arrays with the columns that they stand for in a file; they are decoded when they are used."""
     result = dict(arrays)
     for name in arrays:
         if not name.endswith(".scale"):
             continue
         table = name[: -len(".scale")]
         parts = {part: result.pop(f"{table}.{part}") for part in COMPACT if f"{table}.{part}" in result}
-        result.update(_columns(table, arrays, parts))
+        for column, items in _columns(table, arrays, parts).items():
+            _add(result, column, items)
+    for name in [name for name in result if name.endswith(USED)]:
+        _add(result, name.removesuffix(USED) + INDEX, _rows_of_bits(name, arrays))
+        del result[name]
+    for name in [name for name in result if name.endswith(EACH)]:
+        column = name.removesuffix(EACH)
+        index = column.rpartition(".")[0] + INDEX
+        if index not in result:
+            raise stored_arrays.unfit(name, "its table has no row numbers")
+        item = stored_arrays.take(name, arrays, arrays[name].dtype, (1,))
+        _add(result, column, Repeated(item, len(result[index])))
+        del result[name]
     return result
+
+
+def _add(result: dict[str, Stored], name: str, column: Stored) -> None:
+    if name in result:
+        raise stored_arrays.unfit(name, "the model has it in two forms")
+    result[name] = column
+
+
+def _rows_of_bits(name: str, arrays: Mapping[str, Stored]) -> SparseColumn:
+    """Return the numbers of the slots in use from an array TABLE.in_use."""
+    used = stored_arrays.take(name, arrays, np.uint8, None)
+    n = sum(int(np.unpackbits(used[i : i + PIECE_ROWS]).sum()) for i in range(0, len(used), PIECE_ROWS))
+    return SparseColumn(None, used, n)
 
 
 def _columns(table: str, arrays: Mapping[str, Stored], parts: Mapping[str, Stored]) -> dict[str, Stored]:
     """Return the columns of a table in compact form after checking its arrays."""
-    if "used" in parts and "gap" in parts:
+    if "in_use" in parts and "gap" in parts:
         raise stored_arrays.unfit(f"{table}.gap", "the rows in use are given twice")
     index: Stored
-    if "used" in parts:
-        used = stored_arrays.take(f"{table}.used", arrays, np.uint8, None)
-        n = sum(int(np.unpackbits(used[i : i + PIECE_ROWS]).sum()) for i in range(0, len(used), PIECE_ROWS))
-        index = SparseColumn(None, used, n)
+    if "in_use" in parts:
+        index = _rows_of_bits(f"{table}.in_use", arrays)
     else:
         index = _rows_of_gaps(table, stored_arrays.take(f"{table}.gap", arrays, np.uint8, None))
-        n = len(index)
+    n = len(index)
     kind = np.asarray(parts["code"]).dtype if "code" in parts else np.dtype(np.int8)
     bits = BITS.get(kind, 8)
     code = stored_arrays.take(f"{table}.code", arrays, CODES[bits], (-(-n // 2) if bits == NIBBLE else n,))

@@ -11,7 +11,6 @@ a file that a killed process leaves behind is not mistaken for a model.
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import os
 import stat
@@ -118,8 +117,12 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     """Check that `save` can write to `path`, before spending the time to train the model."""
     given_path, path = os.fspath(path), os.path.realpath(path)
     folder = os.path.dirname(path)
-    if os.path.islink(path):  # realpath leaves a link only if it leads to itself
-        raise ModelError(_save_failure(given_path, path, 0, OSError(errno.ELOOP, "")))
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a link that leads to itself, or a name that is too long
+        raise ModelError(_save_failure(given_path, path, 0, error)) from None
     if not stat.S_ISCHR(_mode_of(path)) and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
         raise ModelError(_save_failure(given_path, path, 0, PermissionError()))
 
@@ -166,22 +169,9 @@ def _pieces(array: Stored) -> Iterator[UInt8s]:
 
 def _save_failure(given_path: str, path: str, size: int, error: OSError) -> str:
     """Return the message that explains why a model could not be saved at `path`, to which `given_path` leads."""
-    folder = os.path.dirname(path) or "."
-    if error.errno == errno.ELOOP:
-        cause, advice = "the symbolic link leads back to itself", "remove it, or give another file"
-    elif not os.path.isdir(folder):
-        cause, advice = f"there is no folder {folder}", "create it, or give another file"
-    elif error.errno == errno.EINVAL:
-        cause, advice = str(error.strerror), "give the name of a file"
-    elif isinstance(error, PermissionError):
-        cause, advice = f"there is no permission to write in {folder}", "give a file in a folder of your own"
-    else:
-        needed = f"it takes {size / 1e6:,.1f} MB in {folder}, " if size else ""
-        cause = f"{error.strerror or error}; {needed}{leftovers.free_space(folder)}"
-        advice = "free some space there, or give a file elsewhere"
     shown_path = f"{given_path}, a link to {path}" if os.path.islink(given_path) else path
     unchanged = "; the model that was there is unchanged" if os.path.exists(path) else ""
-    return f"{shown_path}: cannot save the model: {cause}; {advice}{unchanged}"
+    return f"{shown_path}: cannot save the model: {output_file.write_failure(path, error, size)}{unchanged}"
 
 
 # -- loading -----------------------------------------------------------------------------------------------------
@@ -264,7 +254,8 @@ def opened(path: str | os.PathLike[str]) -> Model:
     except FileNotFoundError:
         raise ModelError(f"{path}: cannot load the model: there is no such file") from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot load the model: {getattr(error, 'strerror', None) or error}") from None
+        cause = getattr(error, "strerror", None) or error
+        raise ModelError(f"{path}: cannot load the model: {cause}; check its name and permissions") from None
 
 
 def from_bytes(data: bytes) -> Model:

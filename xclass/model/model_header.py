@@ -33,7 +33,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import OTHER_MODEL, ModelError
 from ..system import bounded_json
 from ..system.bounded_json import Anything, List, OneOf, Record, Text, Whole
 from ..system.output_file import MODEL_PREFIX
@@ -175,7 +175,7 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
         if version.isascii() and version.isdigit() and len(version) < 10 and int(version) > VERSION:
             raise ModelError(
                 f"{path}: the model was made by a newer version of xclass, in format {version}, and this version reads "
-                f"formats {FIRST_VERSION} to {VERSION}; update xclass, or train the model again"
+                f"formats {FIRST_VERSION} to {VERSION}; update xclass, or {OTHER_MODEL}"
             )
         raise damaged(path, "the header", f"its format version is {version[:20]!r}")
     options, facts, checksums = (
@@ -228,7 +228,7 @@ def _describe_other_file(first_bytes: bytes, size: int) -> str:
     if first_bytes.startswith(b"\x1f\x8b") or first_bytes.startswith(b"\x28\xb5\x2f\xfd"):
         return "not an xclass model but a compressed file; if there is a model in it, unpack it first"
     if first_bytes[8:] and MODEL_PREFIX.startswith(first_bytes[8:]):
-        return f"the file is truncated: it has only {size} bytes; train the model again, or take another copy"
+        return f"the file is truncated: it has only {size} bytes; {OTHER_MODEL}"
     other = model_kind(first_bytes)
     if other:
         return f"{other}, which xclass cannot read; train it again with xclass"
@@ -239,12 +239,9 @@ def _describe_other_file(first_bytes: bytes, size: int) -> str:
 
 def damaged(path: str, part: str, reason: str) -> ModelError:
     """Return the error for a file with a damaged part."""
-    return ModelError(f"{path}: {part} is damaged: {reason}; train the model again, or take another copy of the file")
+    return ModelError(f"{path}: {part} is damaged: {reason}; {OTHER_MODEL}")
 
 
 def _truncated(path: str, size: int, expected: str) -> ModelError:
     """Return the error for a file that is shorter than its header says."""
-    return ModelError(
-        f"{path}: the file is truncated: it has {size} bytes, {expected}; train the model again, or take another copy "
-        "of the file"
-    )
+    return ModelError(f"{path}: the file is truncated: it has {size} bytes, {expected}; {OTHER_MODEL}")

@@ -1,7 +1,8 @@
 """Store weight tables compactly in a model file, and check the arrays of untrusted files when they are restored.
 
-A weight table is stored without its empty rows if that is smaller. Arrays and facts from a file are checked for
-type, shape and range before they are used.
+A weight table is stored without its empty rows if that is smaller; a plane that has the same item in all other rows,
+such as a largest value of 1, is then stored as this item. Arrays and facts from a file are checked for type, shape and
+range before they are used.
 
 Names     A plane has one number for every slot of a weight table, such as all weights. A row is what a slot holds in
           all planes of the table.
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..array_types import AnyArray, Int32s, UInt8s, UInt32s
-from ..errors import ModelError
+from ..errors import OTHER_MODEL, ModelError
 from ..kernels import used_items
 from ..system import memory
 from ..system.printable import short_repr
@@ -80,6 +81,19 @@ class SparseColumn(Streamed):
                 yield (rows + i).astype(np.uint32) if self.plane is None else self.plane[i : i + PIECE_SLOTS].take(rows)
 
 
+class Repeated(Streamed):
+    """Present a single item, an array of shape [1], as an array of `count` times this item."""
+
+    def __init__(self, item: AnyArray, count: int) -> None:
+        self.item = item
+        self.dtype = item.dtype
+        self.shape = (count,)
+
+    def pieces(self) -> Iterator[AnyArray]:
+        for i in range(0, len(self), READ):
+            yield self.item.repeat(min(READ, len(self) - i))
+
+
 Stored: TypeAlias = AnyArray | Streamed  # array in a form that `model_file.save` accepts
 
 
@@ -99,24 +113,48 @@ def _no(plane: str, piece: AnyArray) -> None:
 def pack_table(name: str, planes: Mapping[str, AnyArray], rows: AnyArray | None = None) -> dict[str, Stored]:
     """Name the planes of a weight table for `model_file.save`, without rows that are all zero if that is smaller.
 
-    Arrays are called `name.plane`, and `name.index` holds the rising row numbers (uint32). The planes have one
-    dimension and equal length, and may be strided. They are read again while the model is written, so they must not
-    change between `pack_table` and the end of `save`. `rows` are the planes as one, which is quicker to read.
+    Arrays are called `name.plane`, and `name.index` holds the rising row numbers (uint32). A plane with one item in all
+    of these rows is `Repeated`. The planes have one dimension and equal length, and may be strided. They are read again
+    while the model is written, so they must not change between `pack_table` and the end of `save`. `rows` are the
+    planes as one, which is quicker to read.
     """
     slots = len(next(iter(planes.values())))
     bitmap = np.zeros(-(-slots // 8), np.uint8)
     count = 0
+    # for each plane that has had one item in all rows in use so far, this item, or no item before the first such row
+    same: dict[str, AnyArray] = dict.fromkeys(planes, np.empty(0))
     for i in range(0, slots, PIECE_SLOTS):  # the pieces of all planes stay in the cache together
         used = np.zeros(min(PIECE_SLOTS, slots - i), bool)
         for plane in planes.values() if rows is None else [rows]:  # zero is decided by bits, so -0.0 is not zero
             used |= plane[i : i + PIECE_SLOTS].view(f"u{plane.itemsize}") != 0
         bitmap[i // 8 : (i + PIECE_SLOTS) // 8] = np.packbits(used)
         count += int(np.count_nonzero(used))
+        for key in list(same) if used.any() else []:
+            items = planes[key][i : i + PIECE_SLOTS][used]
+            same[key] = same[key] if len(same[key]) else items[:1]
+            if (items.view(f"u{items.itemsize}") != same[key].view(f"u{items.itemsize}")).any():
+                del same[key]
     row = sum(plane.itemsize for plane in planes.values())
-    if slots > 1 << 32 or count * (4 + row) >= slots * row:
+    stored_row = row - sum(planes[key].itemsize for key in same)
+    if slots > 1 << 32 or count * stored_row + min(4 * count, len(bitmap)) >= slots * row:
         return {f"{name}.{key}": plane for key, plane in planes.items()}
-    columns = {f"{name}.{key}": SparseColumn(plane, bitmap, count) for key, plane in planes.items()}
+    columns: dict[str, Stored] = {
+        f"{name}.{key}": Repeated(same[key], count) if key in same and count else SparseColumn(plane, bitmap, count)
+        for key, plane in planes.items()
+    }
     return {f"{name}.index": SparseColumn(None, bitmap, count), **columns}
+
+
+def pack_rows(name: str, index: UInt32s, columns: Mapping[str, AnyArray], slots: int) -> dict[str, Stored]:
+    """Name the rows of a table that is held without its empty rows, as `pack_table` names those of a whole one."""
+    used = np.zeros(slots, bool)
+    used[index] = True
+    stored: dict[str, Stored] = {f"{name}.index": SparseColumn(None, np.packbits(used), len(index))}
+    for key, column in columns.items():
+        bits = column.view(f"u{column.itemsize}")
+        same = len(bits) > 0 and bool((bits == bits[0]).all())
+        stored[f"{name}.{key}"] = Repeated(column[:1], len(column)) if same else column
+    return stored
 
 
 def unpack_table(
@@ -132,8 +170,14 @@ def unpack_table(
     slots = len(next(iter(planes.values())))
     index = take_index(name, arrays, slots) if f"{name}.index" in arrays else None
     shape, at = (slots if index is None else len(index),), 0
-    stored = [pieces_of(expected(f"{name}.{key}", arrays, plane.dtype, shape)) for key, plane in planes.items()]
-    for pieces in zip(*stored, strict=True):  # the planes of a table are often beside each other in its rows
+    columns = {key: expected(f"{name}.{key}", arrays, plane.dtype, shape) for key, plane in planes.items()}
+    for key, column in columns.items():
+        if isinstance(column, Repeated):
+            each(key, column.item)
+            planes[key][slice(None) if index is None else index] = column.item
+    planes = {key: plane for key, plane in planes.items() if not isinstance(columns[key], Repeated)}
+    # the planes of a table are often beside each other in its rows
+    for pieces in zip(*(pieces_of(columns[key]) for key in planes), strict=True):
         end = at + len(pieces[0])
         rows = slice(at, end) if index is None else index[at:end]
         for (key, plane), piece in zip(planes.items(), pieces, strict=True):
@@ -162,6 +206,8 @@ def take_index(name: str, arrays: Mapping[str, Stored], slots: int) -> UInt32s:
     stored = arrays[f"{name}.index"]
     if stored.dtype != np.uint32 or len(stored.shape) != 1:
         raise unfit(f"{name}.index", "it does not hold row numbers")
+    if len(stored) > slots:
+        raise unfit(f"{name}.index", f"it has {len(stored)} row numbers, but the table has {slots} rows")
     index = np.asarray(stored)
     for i in range(0, len(index), PIECE):
         piece = index[max(0, i - 1) : i + PIECE]
@@ -257,6 +303,8 @@ def expected(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: t
     if name not in arrays:
         raise unfit(name, "it is missing")
     array = arrays[name]
+    if isinstance(array, Repeated) and None in shape:  # its items could be more than fit in memory
+        raise unfit(name, "it has one item for all rows of a table, but is no column of one")
     matches = len(array.shape) == len(shape) and all(
         size in (None, actual) for size, actual in zip(shape, array.shape, strict=True)
     )
@@ -290,15 +338,13 @@ class _TrackedDict(dict[str, Value]):
 def reject_unused(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple[dict[str, Stored], dict[str, Any]]]:
     """Yield the arrays and facts of a learner, and at the end refuse those that it has not read."""
     if not isinstance(facts, Mapping):
-        raise ModelError(
-            f"the model's fact 'learner' is {short_repr(facts)}, but a record is required; train the model again"
-        )
+        raise ModelError(f"the model's fact 'learner' is {short_repr(facts)}, but a record is required; {OTHER_MODEL}")
     tracked_arrays, tracked_facts = _TrackedDict(arrays), _TrackedDict(facts)
     yield tracked_arrays, tracked_facts
     for unused, kind in ((tracked_arrays.unused, "an array"), (tracked_facts.unused, "a fact 'learner' with")):
         if unused:
             raise ModelError(
-                f"the model has {kind} {short_repr(min(unused))}, which its options do not use; train the model again"
+                f"the model has {kind} {short_repr(min(unused))}, which its options do not use; {OTHER_MODEL}"
             )
 
 
@@ -311,7 +357,7 @@ def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: floa
     `kind` is int for whole numbers and float for any numbers; the range is inclusive.
     """
     number = "a whole number" if kind is int else "a number"
-    required = f"{number} from {low} to {high} is required; train the model again"
+    required = f"{number} from {low} to {high} is required; {OTHER_MODEL}"
     if name not in facts:
         raise ModelError(f"the model's fact 'learner' lacks {name!r}; {required}")
     value = facts[name]
@@ -327,4 +373,4 @@ def take_count(name: str, facts: Mapping[str, Any]) -> int:
 
 def unfit(name: str, reason: str) -> ModelError:
     """Return the error for an array that does not fit the options of the model."""
-    return ModelError(f"the model's array {name!r} does not fit its options: {reason}; train the model again")
+    return ModelError(f"the model's array {name!r} does not fit its options: {reason}; {OTHER_MODEL}")

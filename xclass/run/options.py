@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..api.configuration import EXACT, SEED
-from ..options.declare import OptionGroup, option, threads_option
-from ..options.relations import no_effect, warned
+from ..options.declare import OptionGroup, no_effect, option, threads_option, warned
 from ..system import output_file
 
 WITHOUT_CHANCE = {"scalar", "ect", "log_multi", "means", "multilabel", "multilabel_oaa"}  # reductions
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of a run."""
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,9 +27,7 @@ from ..cache.source import Source
 from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
 from ..errors import DataError
-from ..options.declare import OptionGroup, option
-from ..options.relations import no_effect, warned
-from ..options.search import one_of
+from ..options.declare import OptionGroup, no_effect, one_of, option, warned
 from ..reductions.core.base import Learner as Reduction
 from ..reductions.core.contract import BatchTask
 from ..system import output_file
@@ -51,7 +48,6 @@ def _state_of_run(every: int | None, given: Mapping[str, Any]) -> list[str]:
     return [f"{given['final_regressor']}{STATE}"] if every and {"workers", "final_regressor"} <= given.keys() else []
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of passes over the data."""
 
@@ -102,7 +98,7 @@ class Options(OptionGroup):
         ),
         warned(
             "holdout_period",
-            "in a single pass no line is held out; give --passes, or --holdout_after N",
+            "in a single pass no line is held out; give --passes, or --holdout_after N in place of {flag}",
             passes=1,
             holdout_after=None,
         ),

@@ -11,30 +11,35 @@ complete run.
 from __future__ import annotations
 
 import contextlib
+import io
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..abilities import find
 from ..api import model_contents, progress_table
-from ..api.configuration import Config
+from ..api.configuration import Config, chosen_name, feature_bits
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import Contents
 from ..api.progress import Progress
+from ..cache import cache_key
+from ..cache.source import Source
 from ..data.batch import Batch
-from ..errors import DataError, ModelError, XclassError
+from ..errors import DataError, ModelError, UsageError, XclassError
+from ..formats import detect
 from ..kernels import jit
 from ..model import model_file
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_report import LabelReport
 from ..system import address_space, compiler_memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
-from . import data_source, learner_use, passes, timing, warm_up
+from ..text.reader import Peeked, Reader
+from . import learner_use, passes, timing, warm_up
 from .checkpoints import Saver
-from .inspect import choice, tree_dump
+from .inspect import tree_dump
 from .passes import SavePoint
 from .predictions import writer as outputs
 from .report import banner, console, table_occupancy
@@ -42,7 +47,11 @@ from .report.console import Console
 from .results import options as results
 from .results import summary as summary_record
 from .results.recorder import Recorder
+from .shuffle import Shuffler
 from .signals import SignalHandler, Stopped, interrupt_told
+
+if TYPE_CHECKING:
+    from .inspect.inspector import Inspector
 
 
 class Engine:
@@ -122,9 +131,9 @@ class Engine:
 
 
 class Local(Engine):
-    """Read and learn in this process; `peeked` are bytes that were already read from standard input."""
+    """Read and learn in this process; `peeked` is what was already read from the data."""
 
-    def __init__(self, peeked: bytes = b"") -> None:
+    def __init__(self, peeked: Peeked | None = None) -> None:
         self._peeked = peeked
 
     def learner(self, contents: Contents | None) -> LearnerCore:
@@ -140,7 +149,7 @@ class Local(Engine):
         vw_shows_none = config.run.vw_exact and config.shuffle.shuffle is None
         shown = (config.inspect.invert_hash, config.inspect.explain, config.results.errors)
         lines = any(option is not None for option in shown) or (config.inspect.audit and not vw_shows_none)
-        self._stream = data_source.opened(config, run.model, lines, self._peeked)
+        self._stream = _opened(config, run.model, lines, self._peeked)
         return self._stream.source
 
     def tasks(self) -> Iterator[BatchTask | SavePoint]:
@@ -184,8 +193,8 @@ class Local(Engine):
         self.run.model.reduction.stop()
 
 
-def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, peeked: bytes = b"") -> int:
-    """Execute a run and return its exit status; `peeked` are bytes already read from standard input."""
+def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, peeked: Peeked | None = None) -> int:
+    """Execute a run and return its exit status; `peeked` is what was already read from the data."""
     with thread_limit.limited(config.run.threads):
         return Run(config, notes, Local(peeked)).execute(model)
 
@@ -297,7 +306,7 @@ class Run:
             self.saver.resume(contents, o.preserve_performance_counters)
         elif o.testonly:
             self.console.warn("-t without -i predicts with a new model, which has learned nothing; give -i MODEL")
-        self.inspector = choice.inspector(c, self.model)
+        self.inspector = _inspector(c, self.model)
         if self.inspector is not None and self.inspector.file is not None:
             self._opened(self.inspector.file, closing)
         tree_dump.check(c)
@@ -405,7 +414,8 @@ class Run:
     def _finish(self, error: BaseException | None, started: float) -> int:
         """Show and save the results, and return the exit status; `error` has ended the run early, or is None.
 
-        The model is saved first; failures to write other files are reported afterwards.
+        The model is saved before the summary is written, which says how the run has ended. Failures to write files
+        other than the model are reported last.
         """
         for file in self._files:
             try:
@@ -418,19 +428,17 @@ class Run:
         costs, seconds = self.engine.end(), time.perf_counter() - started
         o, stopped = self.config.run, self.signals.stopped
         self.console.end_bar()
-        write_error = None
+        write_error, saved_message, lines = None, "", list[str]()
         try:
             for result in self.model.reduction.results():
                 result.write()
             began = error is None or self.progress.examples > 0
             shows_summary = not o.quiet and not isinstance(error, BrokenPipeError) and began
-            lines = self._summary(costs, seconds) if shows_summary or self.recorder.options.summary is not None else []
+            if shows_summary or self.recorder.options.summary is not None:
+                lines = self._summary(costs, seconds)
             if shows_summary:
                 for line in lines:
                     self.console.line(line)
-            self.recorder.write(partial(self._record, error, seconds, lines))
-            for note in self.recorder.notes():
-                self.console.info(note)
         except Exception as caught:  # raised after the model is saved
             write_error = caught
         complete = error is None and stopped is None
@@ -438,11 +446,22 @@ class Run:
         for line in self.model.end_notes(self.learning, complete):
             self.console.warn(line)
         if complete:
-            if not o.testonly and self.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
-                raise self.model.nothing_learned(self.reader)
-            self._save()
-            if write_error is not None:
-                raise write_error
+            try:
+                self._save()
+            except Exception as caught:  # raised after the summary is written
+                error = caught
+        else:
+            saved_message = self.saver.save_interrupted()
+        try:
+            self.recorder.write(partial(self._record, error, seconds, lines))
+            for note in self.recorder.notes():
+                self.console.info(note)
+        except Exception as caught:
+            write_error = write_error or caught
+        if complete:
+            failure = error or write_error
+            if failure is not None:
+                raise failure
             if self.signals.late is None:
                 return 0
             if not o.quiet:
@@ -450,7 +469,6 @@ class Run:
                     f"xclass: {self.signals.late.name} came after all examples were read; the run was completed"
                 )
             return 128 + self.signals.late
-        saved_message = self.saver.save_interrupted()
         if isinstance(error, BrokenPipeError):
             incomplete = self._outputs()
             if not incomplete:
@@ -483,7 +501,10 @@ class Run:
         ]  # fmt: skip
 
     def _save(self) -> None:
-        """Save the model, and write the same model as text if requested."""
+        """Save the model, and write the same model as text if requested; raise DataError if nothing was learned."""
+        o = self.options
+        if not o.testonly and self.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
+            raise self.model.nothing_learned(self.reader)
         path, counters = self.saver.finish()
         shown = self.config.inspect
         files = (shown.readable_model, shown.invert_hash, shown.print_tree, shown.dot_tree)
@@ -520,3 +541,57 @@ class Run:
             *costs,
             console.cost(seconds, self.progress.examples - self.counted_before),
         ]
+
+
+def _opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: Peeked | None) -> passes.Stream:
+    """Open the data, text or a cache, and return the stream of the examples of every pass.
+
+    If the lines that examples are read from are needed, every pass parses the text. `peeked` is what was
+    already read from the data.
+    """
+    kind, labels = config.reduction.labels, learner.label_range
+    # of a run that predicts, nothing is kept, so that nothing has to be examined before the first prediction
+    schema = learner.schema.copy(fixed=True) if config.run.testonly else learner.schema
+    empty = io.BytesIO() if config.run.no_stdin and not config.reader.data else None
+    text = Reader(
+        config.reader, config.parser, feature_bits(config), kind, *labels, stream=empty, names=learner.names,
+        peeked=peeked, choose=detect.chooser(config.reader, schema, config.given),
+    )  # fmt: skip
+    o = config.run
+    text.parser.predicting = (o.predictions is not None or o.raw_predictions is not None) and not o.vw_exact
+    text.parser.learning = not config.run.testonly
+    of_passes = config.passes
+    continued = of_passes.initial_pass_length is not None and of_passes.passes == 1
+    limit = None if continued else of_passes.examples
+    key = cache_key.make_key(config.parser, feature_bits(config), kind, labels.lowest, labels.highest, limit)
+    key.update(detect.key(config.reader, schema))
+    if config.parser.learn_names and config.run.testonly:
+        key["names"] = "those of the model"
+    readings = config.passes.passes + (learner.preview_size == 0)
+    text.preview()
+    if config.run.testonly and (text.format is None or text.format.name == "jsonl"):
+        key["kinds"] = "those of the model"
+    source = Source(text, config.cache, key, not config.parser.noconstant, readings, needs_lines, schema)
+    size = config.shuffle.shuffle
+    shuffler = None if size is None else Shuffler(size, o.random_seed, needs_lines)
+    return passes.Stream(source, config.passes, shuffler, o.final_regressor)
+
+
+def _inspector(config: Config, learner: LearnerCore) -> Inspector | None:
+    """Return the object that writes weights or explanations if an option requires it, else None."""
+    requested = [name for name in ("explain", "readable_model", "invert_hash", "audit") if name in config.given]
+    if not requested:
+        return None
+    with jit.importing():
+        from .inspect import inspector, readable_model  # few runs need them
+    first, reduction = f"--{requested[0]}", f"--{chosen_name(config)}"
+    if first == "--explain":
+        if len(requested) > 1:
+            raise UsageError(f"--explain and --{requested[1]} cannot be combined: drop one of them")
+        return inspector.Explainer(config, learner)
+    if hasattr(find.ability(config.reduction, "describe"), "table_view") and learner.reduction.tables:
+        return readable_model.WeightInspector(config, learner)
+    raise UsageError(
+        f"{first} shows weight tables of VW's kind, which {reduction} does not have; give --explain N, which shows the "
+        "shares of features in the scores"
+    )

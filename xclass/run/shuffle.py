@@ -10,7 +10,6 @@ Cost      Two copies of every example, and memory for N examples with their feat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from ..options.declare import OptionGroup, option
 BATCH_FEATURES = 1 << 16  # approximate number of features in a batch that is yielded
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the option of shuffling."""
 

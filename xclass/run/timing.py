@@ -9,18 +9,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from ..options.declare import OptionGroup, option
-from ..options.relations import no_effect
+from ..options.declare import OptionGroup, no_effect, option
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the option of timing."""
 

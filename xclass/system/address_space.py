@@ -12,7 +12,7 @@ from ..errors import XclassError
 
 # In bytes, measured on Linux x86-64 with Python 3.11 and numba 0.68; see docs/defaults.md.
 COMMAND = 150 << 20  # needed by the help, in addition to a bare Python
-RUN = 950 << 20  # needed by a run, in addition to that
+RUN = 1100 << 20  # needed by a run, in addition to that
 THREADS = 750 << 20  # part of RUN that is needed after the learner is built: kernels, threads and their heaps
 
 

@@ -50,7 +50,7 @@ class Kind:
     def check(self, value: Any, key: str) -> None:
         """Raise Malformed if a value or one in it is not allowed; `key` says where it is."""
         if not self.accepts(value):
-            raise Malformed(f"{key or 'the text'} is {short_repr(value)}; allowed is {self.allowed}")
+            raise Malformed(f"{key or 'the JSON'} is {short_repr(value)}; allowed is {self.allowed}")
 
 
 class Anything(Kind):
@@ -166,7 +166,8 @@ class Record(Kind):
         for name, item in value.items():
             found = self._known.get(name, self._others)
             if found is None:
-                raise Malformed(f"{before}{short_repr(name)} is not known; allowed are {', '.join(self._known)}")
+                known = f"are {', '.join(self._known)}" if self._known else "is an object without names"
+                raise Malformed(f"{before}{short_repr(name)} is not known; allowed {known}")
             found.check(item, before + (name if name.isidentifier() else short_repr(name)))
 
 

@@ -303,6 +303,9 @@ def temporary_folder() -> str:
     return tempfile.gettempdir() if named is None else os.path.abspath(named)
 
 
+TOO_LARGE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of files for which there is not enough space
+
+
 def megabytes(size: float) -> str:
     """Return a number of bytes in megabytes, rounded up so that it is never shown as 0."""
     return f"{math.ceil(size / 1e5) / 10:,.1f}"

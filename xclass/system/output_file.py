@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -231,13 +232,25 @@ def check_writable(path: str, description: str) -> None:
         return
     folder = os.path.dirname(os.path.realpath(path))
     unusable = os.path.isdir(path) or not os.path.isdir(folder)
+    failure: OSError | None = None
     if unusable or not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        reason = write_failure(path, PermissionError())
-        raise DataError(f"{path}: {description} cannot be written there: {reason}")
+        failure = PermissionError()
+    else:
+        try:
+            os.stat(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:  # a name that no file can have
+            failure = error
+    if failure is not None:
+        raise DataError(f"{path}: {description} cannot be written there: {write_failure(path, failure)}")
 
 
-def write_failure(path: str, error: OSError) -> str:
-    """Return why `path` cannot be written, and what to do, from the error that opening or writing it raised."""
+def write_failure(path: str, error: OSError, size: int = 0) -> str:
+    """Return why `path` cannot be written, and what to do, from the error that opening or writing it raised.
+
+    `size` is the number of bytes that were to be written, 0 if it is not known.
+    """
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         return "this is a folder; give the name of a file"
@@ -249,7 +262,18 @@ def write_failure(path: str, error: OSError) -> str:
         return "there is no permission to write to this file; change that by chmod or chown, or give another file"
     if isinstance(error, PermissionError):
         return f"there is no permission to write in {folder}; give a file in a folder of your own"
-    return str(error.strerror or error)
+    if error.errno == errno.ENAMETOOLONG:
+        return "the name is too long; give a shorter one"
+    if error.errno == errno.ELOOP:
+        return "the symbolic link leads back to itself; remove it, or give another file"
+    if error.errno == errno.EFBIG:
+        many = f"its {size / 1e6:,.1f} MB" if size else "its bytes"
+        return f"{many} are more than a file may have there; raise the limit, `ulimit -f`, or give a file elsewhere"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        needed = f"it takes {size / 1e6:,.1f} MB in {folder}, " if size else ""
+        free = leftovers.free_space(folder)
+        return f"{error.strerror}; {needed}{free}; free some space there, or give a file elsewhere"
+    return f"{error.strerror or error}; give a file elsewhere"
 
 
 def _is_replaced(path: str) -> bool:

@@ -11,17 +11,21 @@ ARRAY = b"\x93NUMPY"  # first bytes of an array of NumPy
 CACHE_MAGIC = b"xclass cache\n"  # first bytes of a cache
 SHOWN = 512  # bytes at the beginning of a file that are examined
 
-TABLE = "write it as CSV, such as by `pandas.{read}(FILE).to_csv('FILE.csv', index=False)`, or give the DataFrame to " \
+TABLE = "write it as CSV, such as by `pandas.{read}.to_csv('FILE.csv', index=False)`, or give the DataFrame to " \
     "the Python library"  # fmt: skip
 UNPACK = "unpack it, and give the files in it"
 NO_DATA = "give a file of examples"
 MAGIC = (  # first bytes, what they begin, what to do
-    (b"PAR1", "a Parquet file", TABLE.format(read="read_parquet")),
-    (b"ARROW1", "an Arrow or Feather file", TABLE.format(read="read_feather")),
-    (b"FEA1", "a Feather file", TABLE.format(read="read_feather")),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel file", TABLE.format(read="read_excel")),
-    (b"SQLite format 3\0", "an SQLite database", TABLE.format(read="read_sql")),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", TABLE.format(read="read_hdf")),
+    (b"PAR1", "a Parquet file", TABLE.format(read="read_parquet('FILE')")),
+    (b"ARROW1", "an Arrow or Feather file", TABLE.format(read="read_feather('FILE')")),
+    (b"FEA1", "a Feather file", TABLE.format(read="read_feather('FILE')")),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel file", TABLE.format(read="read_excel('FILE')")),
+    (
+        b"SQLite format 3\0",
+        "an SQLite database",
+        TABLE.format(read="read_sql('SELECT * FROM NAME', sqlite3.connect('FILE'))"),
+    ),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", TABLE.format(read="read_hdf('FILE')")),
     (b"Obj\x01", "an Avro file", "convert it to JSON lines"),
     *((bytes((0x80, version)), "a pickle of Python", "load it in Python, and write the examples as text")
       for version in range(2, 6)),
@@ -34,8 +38,8 @@ MAGIC = (  # first bytes, what they begin, what to do
     (b"\x7fELF", "a program", NO_DATA),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK),
     (b"Rar!\x1a\x07", "a RAR archive", UNPACK),
-    (b"\x04\x22\x4d\x18", "a file compressed by lz4", "decompress it, `lz4 -d FILE`"),
-    (b"\x1f\x9d", "a file compressed by compress", "decompress it, `uncompress FILE`"),
+    (b"\x04\x22\x4d\x18", "a file compressed by lz4", "decompress it, `lz4 -dc < FILE > NEW`"),
+    (b"\x1f\x9d", "a file compressed by compress", "decompress it, `gzip -dc < FILE > NEW`"),
 )  # fmt: skip
 ZIP = b"PK\x03\x04"
 ZIPPED = (  # endings of files that are zip archives

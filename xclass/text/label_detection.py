@@ -10,12 +10,9 @@ comma is a list of labels, and the labels in lists are names if one of the first
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 
 from ..data import class_names
 from ..data.batch import HIGHEST_LABEL
-from ..errors import UsageError
-from .malformed import LEARN_LISTS
 
 MAX_LABELS, MAX_LINES = 100, 1000  # detection ends after this many labels or lines
 MIN_NAMES = 3  # labels are names once the first three are; a single name may be a heading
@@ -24,17 +21,6 @@ MIN_CLASSES = 3  # number of different whole numbers that are taken for classes;
 NUMBER_LIKE = re.compile(rb"[+-]?\.?[0-9].*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 NOT_NAMES = (b"shared",)  # words that begin lines in other formats of VW
 NUMBERS_INSTEAD = "; to predict numbers instead, give --loss_function squared"
-NUMBERS_ANYWAY = (
-    "labels look like classes, and --{option} without a reduction means learning numbers; to learn classes, give "
-    "--multiclass or another reduction"
-)
-
-LISTS = "labels are lists, the first of them {list!r}; {cure}; the decimals of a number follow a point"
-BINARY_CLASSES = (
-    "--binary predicts -1 or 1, and the labels look like classes; to learn classes, leave it out; to learn from the "
-    "labels as numbers, give --loss_function squared as well"
-)
-LOSSES_OF_TWO = ("logistic", "hinge")  # losses of labels -1 and 1; any other one of --loss_function asks for numbers
 
 
 class LabelDetector:
@@ -54,7 +40,7 @@ class LabelDetector:
         self.classes: bool | None = None
         self.name = self.list = ""
         self.names_in_list = False
-        self._seen: set[str] = set()  # numbers so far
+        self._seen: set[int] = set()  # numbers so far
         self._identifier = self._signed = ""  # the first number that only a name can be, and the first one with a +
         self._has_zero = self._has_negative = self._fraction = self._settled = False
         self._labels = self._names = self._lines = 0
@@ -114,8 +100,8 @@ class LabelDetector:
             self.classes = True
 
     def _add_number(self, label: str) -> None:
-        number = class_names.number_of(label)
-        if number == class_names.NO_NUMBER:
+        number, value = class_names.number_of(label), class_names.whole_number(label)
+        if value is None:
             self.classes, self._fraction = self._only_names, True
             return
         self._labels += 1
@@ -126,7 +112,7 @@ class LabelDetector:
             self._identifier = self._identifier or label
         elif number == class_names.OTHER_FORM and not negative:
             self._signed = self._signed or label
-        self._seen.add(label.partition(".")[0].lstrip("+0") or "0")
+        self._seen.add(value)
         if (negative or number == 0) and not self._read_on:
             self.end()
 
@@ -150,7 +136,7 @@ class LabelDetector:
         several = len(self._seen) >= MIN_CLASSES
         if not self._has_negative and not self.name:
             self.name = self._identifier or (self._signed if several or self._only_names else "")
-        classes = several and not self._has_zero and not self._has_negative
+        classes = several and not self.outside
         self.classes = classes or self._only_names or bool(self.name)
 
     def note(self) -> str:
@@ -159,7 +145,7 @@ class LabelDetector:
             action = "numbered in order of appearance, as with --learn_names"
             if not self._only_names:
                 action = "learning classes, as with --multiclass --learn_names"
-            name = _shown(self.name)
+            name = shown(self.name)
             if not self._labels:
                 return f"labels are names, the first of them {name!r}: {action}"
             why = "would lose its zeros or sign as the number of a class"
@@ -181,7 +167,7 @@ class LabelDetector:
     def _doubt(self) -> str:
         """Return why whole numbers are not taken for classes, and a cure; empty where numbers are plainly meant."""
         if self._has_negative:
-            if self._seen <= {"-1", "1"}:
+            if self._seen <= {-1, 1}:
                 return ""
             return (
                 "whole numbers, some of them negative: learning numbers, as VW does; to learn classes, give "
@@ -194,12 +180,12 @@ class LabelDetector:
             )
         if len(self._seen) == 1 and self._labels == MAX_LABELS:
             return "all the same: learning numbers, as VW does; to learn classes that follow, give --multiclass"
-        if len(self._seen) == 2 and not self._seen <= {"0", "1"}:
+        if len(self._seen) == 2 and not self._seen <= {0, 1}:
             return "two whole numbers: learning numbers, as VW does; to learn two classes, give --multiclass"
         return ""
 
 
-def _shown(label: str) -> str:
+def shown(label: str) -> str:
     return label if len(label) <= SHOWN_LENGTH else label[:SHOWN_LENGTH] + "..."
 
 
@@ -208,84 +194,3 @@ def _is_name(label: bytes) -> bool:
     number = class_names.number_of(label.decode("utf-8", "replace"))
     identifier = number > HIGHEST_LABEL or (number == class_names.OTHER_FORM and label[:1] == b"0")
     return bool(label) and (identifier or not NUMBER_LIKE.fullmatch(label))
-
-
-def implied_options(
-    given: Mapping[str, object],
-    owners: Mapping[str, set[str]],
-    reductions: set[str],
-    multiclass_reduction: str,
-    list_reduction: str,
-    common: set[str],
-    examine_lines: Callable[[LabelDetector], None],
-    read_on: bool,
-) -> tuple[dict[str, object], str]:
-    """Return the options that a command line implies, as --multiclass, --multilabel and --learn_names, and a note.
-
-    Parameters
-    ----------
-    given : the options that the user typed, field -> value
-    owners : field -> the option groups that declare it
-    multiclass_reduction : the reduction that `multiclass` stands for
-    list_reduction : the reduction that learns lists of labels if none is named
-    common : options of the binary learner that `multiclass` accepts, too; any other one implies the binary learner
-        without a reduction
-    examine_lines : passes the first lines of the data to a `LabelDetector`; called only if the options do not decide
-    """
-
-    def detected(only_names: bool = False) -> LabelDetector:
-        labels = LabelDetector(read_on, only_names, may_be_lists or not only_names)
-        examine_lines(labels)
-        labels.end()
-        if labels.list and not may_be_lists:
-            raise UsageError(LISTS.format(list=_shown(labels.list), cure=LEARN_LISTS))
-        return labels
-
-    def of_lists(labels: LabelDetector) -> tuple[dict[str, object], str]:
-        named = labels.names_in_list and not names_given
-        words = f"--{list_reduction}{' --learn_names' if named else ''}"
-        note = f"labels are lists, the first of them {_shown(labels.list)!r}: learning lists of labels, as with {words}"
-        if not labels.names_in_list:
-            note += "; the decimals of a number follow a point"
-        return {list_reduction: 0, **({"learn_names": True} if named else {})}, note
-
-    if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):
-        return {}, ""
-    groups = [owners[name] for name in given]
-    implied: dict[str, object] = {}
-    names_given = "named_labels" in given or "learn_names" in given
-    classes_known = bool((reductions | {"multiclass", "hsm"}) & given.keys())
-    # whether no option belongs to other reductions alone
-    may_be_lists = not classes_known and all(list_reduction in group or not reductions & group for group in groups)
-    if not classes_known:
-        if any(reductions & group and multiclass_reduction not in group for group in groups):
-            if may_be_lists and (labels := detected()).list:
-                return of_lists(labels)
-            if "binary" in given and given.get("loss_function") in (None, *LOSSES_OF_TWO) and detected().classes:
-                raise UsageError(BINARY_CLASSES)
-            return {}, ""  # an option of another reduction, or of the binary learner alone
-        classes_known = any(multiclass_reduction in group or "listing_options" in group for group in groups)
-        classes_known = classes_known or names_given
-        if classes_known:
-            implied["multiclass"] = 0
-        elif given.get("loss_function") not in (None, *LOSSES_OF_TWO):
-            return {}, ""
-        elif numeric := [
-            name for name in given if "learner" in owners[name] and name not in common | {"loss_function"}
-        ]:
-            labels = detected()
-            if labels.list:
-                return of_lists(labels)
-            return {}, NUMBERS_ANYWAY.format(option=numeric[0]) if labels.classes else ""
-    if classes_known and names_given and not may_be_lists:
-        return implied, ""
-    labels = detected(only_names=classes_known)
-    if may_be_lists and labels.list:
-        return of_lists(labels)
-    if classes_known and names_given:
-        return implied, ""
-    if labels.classes and not classes_known:
-        implied["multiclass"] = 0
-    if labels.name:
-        implied["learn_names"] = True
-    return implied, labels.note()

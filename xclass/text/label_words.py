@@ -12,7 +12,7 @@ import numpy as np
 from ..array_types import Float64s, Int, Int64s, UInt8s
 from ..data import class_names
 from ..errors import DataError, UsageError
-from ..kernels.jit import apart, bare
+from ..kernels.jit import bare, on_demand
 from ..system import streams
 from ..system.printable import short_repr
 from . import malformed, numbers, vw_numbers
@@ -84,7 +84,7 @@ def read_class(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[Int, i
     return number, malformed.OUTSIDE if outside and number != UNLABELLED else 0
 
 
-@apart
+@on_demand
 def read_list(text: UInt8s, begin: int, end: int, rules: Rules, labels: Float64s, first: int) -> tuple[float, int, int]:
     """Read the classes `text[begin:end]`, which commas separate, into `labels` from `first` on.
 
@@ -137,7 +137,7 @@ def second_label(text: UInt8s, position: int) -> int:
     return -1
 
 
-@apart
+@on_demand
 def _read_real(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[np.float32, bool]:
     """Return the number `text[begin:end]`, 0 if it is none, and whether it is malformed."""
     value, p, digits = vw_numbers.read_by_rules(text, begin, rules.vw_numbers)
@@ -147,7 +147,7 @@ def _read_real(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[np.flo
     return value, is_wrong or (rules.treatment != malformed.VW and (p != end or digits == 0 or math.isinf(value)))
 
 
-@bare
+@on_demand
 def read_label(
     text: UInt8s, begin: int, end: int, rules: Rules, lists: tuple[Int64s, Float64s], n: int
 ) -> tuple[float, np.float32, np.float32, int, int, int, int]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..array_types import Float32s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import class_names, hashing
-from ..kernels.jit import apart, bare, inlined
+from ..kernels.jit import bare, inlined, on_demand
 from . import malformed, numbers, vw_numbers
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE
 
@@ -118,6 +118,12 @@ def inner_return(text: UInt8s, delimiter: Int32s, k: int) -> np.int64:
     return np.int64(-1)
 
 
+@on_demand
+def _read_weight(text: UInt8s, begin: int, vw: bool) -> tuple[np.float32, int, int]:
+    """Read the weight of a namespace at `begin`, see `vw_numbers.read_by_rules`."""
+    return vw_numbers.read_by_rules(text, begin, vw)
+
+
 @inlined
 def read_namespace(
     text: UInt8s, delimiter: Int32s, k: int, name_rules: NameRules, letter_hashes: UInt32s
@@ -147,7 +153,7 @@ def read_namespace(
     if text[e] != COLON:
         return k, group, seed, scale, 0, b
     b = e + 1
-    scale, q, digits = vw_numbers.read_by_rules(text, b, _is_vw_number(text, b, name_rules))
+    scale, q, digits = _read_weight(text, b, _is_vw_number(text, b, name_rules))
     while delimiter[k] < q:
         k += 1
     e = np.int64(delimiter[k])
@@ -190,7 +196,7 @@ def _read_value(
     return k + 1, key, value, nameless, 0, False
 
 
-@apart
+@on_demand
 def _read_other_value(
     text: UInt8s,
     delimiter: Int32s,
@@ -262,7 +268,7 @@ def _feature_key(
     return np.uint32(np.uint64(seed) + np.uint64(nameless)), nameless + 1
 
 
-@apart
+@on_demand
 def read_row(
     text: UInt8s,
     delimiter: Int32s,

@@ -35,7 +35,8 @@ LEARNS_ONE = f"and this reduction learns one; {LEARN_LISTS}"
 LIST = re.compile(rb"^[^|:\n]*[0-9],[0-9]", re.MULTILINE)  # a line that begins with a list of labels
 TAKES_NAMES = "where a model is new, --learn_names takes labels as names of classes"
 FROM_ONE = f"; classes are counted from 1; add 1 to all labels, or, {TAKES_NAMES}"
-CURE = ". Correct the line, or use --on_bad_line skip"
+CORRECT = ". Correct the line"
+CURE = f"{CORRECT}, or use --on_bad_line skip"
 CURE_OF_LISTS = ", or use --on_bad_line skip to leave out such lines"
 SENTENCES = {
     CLASS: "label {seen!r} is not a class number; a line is `label weight 'tag |namespace features`; a new model "
@@ -166,6 +167,11 @@ VW_TREATMENT = {  # added to a message under --on_bad_line vw
     ROW_SHORT: "the rest of the line is ignored",
     ROW_VALUE: "the row is left out",
 }
+
+
+def without_skip(message: str) -> str:
+    """Return a message without the advice to skip lines, which only an interface that reads files can follow."""
+    return message.replace(CURE, CORRECT).replace(CURE_OF_LISTS, "")
 
 
 def sentence_about(problem: int, text: UInt8s, position: int) -> str:

@@ -19,21 +19,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from ..array_types import Float64s, Int64s, UInt8s, UInt32s
-from ..data import batch_ops, class_names, hashing, texts
+from ..data import batch_ops, class_names, feature_names, texts
 from ..data.alike_names import MOST_UNKNOWN, AlikeNames
 from ..data.batch import NO_DENSE, Batch, Pool
 from ..data.class_names import Names, fixed_table, key_of, separated
+from ..data.feature_names import NameHasher
 from ..errors import DataError, NotClassNumber, UsageError
 from ..kernels.direct import DirectCall
-from ..options.declare import option
-from ..options.relations import refused
+from ..options.declare import option, refused
 from ..system.printable import short_repr
 from . import label_words, malformed, tokens
 from .line_parts import Rules
@@ -47,7 +46,6 @@ MOST_FOUND = 1 << 14  # columns of the first row, unless their number is given
 __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
 
 
-@dataclass(frozen=True)
 class Options(texts.Options):
     hash: str = option(
         "which names are hashed: `strings` uses names of digits as numbers (outside VW text only those below 2^32 "
@@ -97,11 +95,17 @@ class Options(texts.Options):
             ngram=True,
             text_ngram=lambda n: n != 1,
         ),
-        refused("text_chars", "makes features of which --ngram would make n-grams; give --text_ngram", ngram=True),
+        refused(
+            "text_chars",
+            "makes features of which --ngram would make n-grams; give --text_ngram in place of --ngram",
+            ngram=True,
+        ),
     )
 
     def __post_init__(self) -> None:
         texts.range_of(self.text_chars)
+        if not all(self.dense_names()):
+            raise UsageError(f"--dense {','.join(self.dense)!r}: there is an empty name; give a name, or leave it out")
         known: set[str] = set()
         self.dense_namespace()
         for name in self.label_names():
@@ -125,6 +129,14 @@ class Options(texts.Options):
         if not 0 < int(columns[:10]) <= MOST_COLUMNS:
             raise UsageError(f"--dense {name}:{columns}: allowed are 1 to {MOST_COLUMNS} columns")
         return name.encode("utf-8", "surrogateescape"), int(columns)
+
+    def check_dense(self) -> None:
+        """Raise UsageError if --dense names several columns, which only a DataFrame has."""
+        if len(self.dense_names()) > 1:
+            raise UsageError(
+                f"--dense {','.join(self.dense)}: only a DataFrame has several columns of numbers with names; give one "
+                "name for the rows of a file or an array"
+            )
 
     def label_names(self) -> tuple[str, ...]:
         """Return the names of labels 1, 2, ... that are listed in advance; none if labels are numbers."""
@@ -196,8 +208,7 @@ class Parser:
         self._alike = AlikeNames()
         self._spellings: dict[str, str] = {}  # key of a name -> its first spelling in these data
         self._weights: NameWeights | None = None  # None before the first block
-        self.dense, self.given_width = options.dense_namespace()
-        self.width = self.given_width
+        self.dense, self.width = options.dense_namespace()
         self._has_rows = bool(self.width)
         self._expects_rows = bool(self.dense)  # until the first examples show whether they have them
         treatment = malformed.TREATMENTS.index(options.on_bad_line)
@@ -207,15 +218,15 @@ class Parser:
         hash_all = options.hash == "all"
         mask = np.uint32((1 << min(bits, 32)) - 1)
         self.texts = texts.Texts(options, hash_all, mask)  # how texts are read in other formats than VW text
-        empty = np.zeros(PADDING, np.uint8)
-        seed = np.uint32(options.hash_seed)
+        hashing = feature_names.new_hashing(options.hash_seed, hash_all, bits, vw_text=True)
+        seed = options.hash_seed
         self.rules = Rules(
             multiclass=labels != "simple",
             lists=labels == "multilabel",
             mask=mask,
             hash_all=hash_all,
-            hash_seed=seed,
-            unnamed=np.uint32(hashing.murmur3(empty, 0, 0, seed) if options.hash_seed else 0),
+            hash_seed=hashing.seed,
+            unnamed=hashing.unnamed,
             constant=not options.noconstant,
             treatment=treatment,
             vw_numbers=options.number_rules == "vw",
@@ -224,7 +235,7 @@ class Parser:
             names=fixed_table(() if options.learn_names else options.label_names()),
             learn_names=options.learn_names,
             dense=self.dense[0] if self.dense else -1,
-            dense_seed=hashing.name_hash(_bytes(self.dense), 0, len(self.dense), seed, hash_all, True),
+            dense_seed=np.uint32(NameHasher(hashing).hash_bytes(self.dense, seed)),
         )
 
     @cached_property
@@ -233,16 +244,8 @@ class Parser:
 
     def scanner(self) -> Scanner:
         """Return a new scanner for the blocks of this parser; each thread needs its own."""
-        self.check_dense()
-        return Scanner(self.rules, _letter_hashes(self.rules.hash_seed, self.rules.hash_all), lambda: self.width)
-
-    def check_dense(self) -> None:
-        """Raise UsageError if --dense names several columns, which only a DataFrame has."""
-        if len(self.options.dense_names()) > 1:
-            raise UsageError(
-                f"--dense {','.join(self.options.dense)}: data of a file have one namespace of rows of numbers; give "
-                "its name"
-            )
+        self.options.check_dense()
+        return Scanner(self.rules, _letter_hashes(self.options.hash_seed, self.rules.hash_all), lambda: self.width)
 
     def look_for_rows(self, text: UInt8s, end: int) -> None:
         """Set `width` by the first row of numbers of a block, unless it is known.
@@ -514,15 +517,11 @@ class Parser:
         return message
 
 
-def _bytes(name: bytes) -> UInt8s:
-    return np.frombuffer(bytearray(name + bytes(PADDING)), np.uint8)
-
-
 @cache
-def _letter_hashes(hash_seed: np.uint32, hash_all: bool) -> UInt32s:
+def _letter_hashes(hash_seed: int, hash_all: bool) -> UInt32s:
     """Return the hash of each name of one byte, as uint32[256]."""
-    names = np.arange(256 + PADDING).astype(np.uint8)
-    return np.array([hashing.name_hash(names, i, i + 1, hash_seed, hash_all, True) for i in range(256)], np.uint32)
+    hasher = NameHasher(feature_names.new_hashing(hash_seed, hash_all, 32, vw_text=True))
+    return np.array([hasher.hash_bytes(bytes([i]), hash_seed) for i in range(256)], np.uint32)
 
 
 class Scanner:

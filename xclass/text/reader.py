@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from io import FileIO, RawIOBase
 from typing import Any, Protocol
 
@@ -81,7 +81,6 @@ def _is_array(path: str, given: Mapping[str, Any]) -> bool:
     return False
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     data: tuple[str, ...] = option(
         "file of examples, plain, .gz, .bz2, .xz or .zst",
@@ -151,28 +150,49 @@ def first_of(paths: Sequence[str]) -> str:
     return next((path for path in paths if not os.path.isfile(path) or os.path.getsize(path)), paths[0])
 
 
-def peek_labels(paths: tuple[str, ...] | None, labels: LineDetector, peeked: bytearray) -> None:
+@dataclass
+class Peeked:
+    """Hold what was taken from data that can be read only once, standard input or a named pipe."""
+
+    text: bytearray = field(default_factory=bytearray)  # the first bytes, decompressed
+    path: str | None = None  # of the named pipe
+    stream: Any = None  # the named pipe, which stays open for the reader
+
+
+def is_pipe(path: str) -> bool:
+    """Return whether a file is a named pipe, which can be read only once."""
+    with contextlib.suppress(OSError, ValueError):
+        return not urls.is_url(path) and stat.S_ISFIFO(os.stat(path).st_mode)
+    return False
+
+
+def read_once(paths: Sequence[str] | None) -> str:
+    """Return the name of the first of these data that can be read only once, empty if there is none."""
+    return next(filter(is_pipe, paths), "") if paths else "stdin"
+
+
+def peek_labels(paths: tuple[str, ...] | None, labels: LineDetector, peeked: Peeked) -> None:
     """Pass the first lines of the data to `labels` until its `classes` is known.
 
-    Lines are passed on as soon as they arrive. Errors are ignored here, because the reader reports them later. The
-    bytes taken from standard input are added to `peeked`, since the reader has to start with them.
+    Lines are passed on as soon as they arrive. Errors are ignored here, because the reader reports them later. What is
+    taken from standard input or a named pipe is kept in `peeked`, since the reader has to start with it.
     """
     line: list[bytes] = []  # pieces of an incomplete line, joined only once, because it may be gigabytes long
     with contextlib.ExitStack() as closing, streams.errors_ignored():
-        if paths:
-            path = first_of(paths)
-            if not urls.is_url(path) and not stat.S_ISREG(os.stat(path).st_mode):
-                return  # a named pipe can be read only once
+        if not paths:
+            stream = streams.standard_input()
+        elif is_pipe(path := first_of(paths)):
+            stream = peeked.stream or streams.decompressed(path, urls.opened(path), contextlib.ExitStack())
+            peeked.path, peeked.stream = path, stream
+        else:
             file = closing.enter_context(urls.opened(path))
             stream = streams.decompressed(path, file, closing)
-        else:
-            stream = streams.standard_input()
         buffer = bytearray(FIRST_BLOCK)
         read_into = getattr(stream, "readinto1", None) or stream.readinto
         while labels.classes is None:
             size = read_into(buffer)
-            if not paths:
-                peeked += buffer[:size]
+            if not paths or peeked.path is not None:
+                peeked.text += buffer[:size]
             line.append(bytes(buffer[:size]))
             if size and parser.NEWLINE not in line[-1]:
                 continue
@@ -201,7 +221,7 @@ class Reader:
     Parameters
     ----------
     stream : what is read instead of the files
-    peeked : bytes that were taken from standard input before, see `peek_labels`
+    peeked : what was taken from the data before, see `peek_labels`; None for nothing
     choose : returns the format of the data by the beginning of a file; all files have that of the first one
 
     Attributes
@@ -227,10 +247,10 @@ class Reader:
         block_bytes: int | None = None,
         stream: Stream | None = None,
         names: Names | None = None,
-        peeked: bytes = b"",
+        peeked: Peeked | None = None,
         choose: Chooser = vw_text,
     ) -> None:
-        self._peeked = peeked
+        self._peeked = peeked or Peeked()
         self._choose = choose
         self.format: TextFormat | None = None
         self.parser = parser.Parser(parse, bits, labels, lowest, highest, range_option, names)
@@ -400,13 +420,13 @@ class Reader:
     def _is_binary(self) -> bool:
         return self.format is not None and self.format.binary
 
-    def preview(self, peeked: bytes = b"") -> None:
-        """Choose the format by the first lines before reading, if the data are a file or `peeked` suffices.
+    def preview(self) -> None:
+        """Choose the format by the first lines before reading, if the data are a file or what was peeked suffices.
 
-        `peeked` are bytes taken from standard input. Errors are ignored here, because they are raised again later.
+        Errors are ignored here, because they are raised again later.
         """
         with contextlib.ExitStack() as closing, streams.errors_ignored():
-            ended = False
+            peeked, ended = bytes(self._peeked.text), False
             if self.rereadable and self._path is not None:
                 file = closing.enter_context(urls.opened(self._path))
                 stream = streams.decompressed(self._path, file, closing)
@@ -526,15 +546,15 @@ class Reader:
         if self._stream is not None:
             self._waits_for_full_blocks = False
             return self._stream
-        if self._path is None:
-            stream = streams.standard_input()
+        if self._path is None or self._path == self._peeked.path:
+            stream = self._peeked.stream or streams.standard_input()
             with contextlib.suppress(OSError, ValueError):
                 status = os.fstat(stream.fileno())
                 self._waits_for_full_blocks = stat.S_ISREG(status.st_mode)
                 if self._waits_for_full_blocks:
                     self.size = status.st_size
                     self._file = stream
-            peeked, self._peeked = self._peeked, b""
+            peeked, self._peeked = bytes(self._peeked.text), Peeked()
             read = iter(lambda: stream.read(FIRST_BLOCK), b"")
             return streams.Pieces(itertools.chain([peeked], read)) if peeked else stream
         file = closing.enter_context(urls.opened(self._path))

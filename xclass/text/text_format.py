@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from ..array_types import Int64s, UInt8s
+from ..data.schema import OTHER
 from . import parser
 from .malformed import LEARN_LISTS
 
@@ -32,6 +33,7 @@ class TextFormat:
 
     name = "vw"  # name of the format, a value of --format
     parallel = True  # whether several threads may parse the blocks of a file
+    form = OTHER  # of the examples, see `schema.Schema`; empty if the file decides
     doubted = False  # whether a warning says that another column may have the labels
     # how a line gives its label, for the message about data without labels
     labelled = "a labelled line is `label | features`"

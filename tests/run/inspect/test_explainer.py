@@ -134,18 +134,6 @@ def test_explanations_change_nothing(tmp_path, words):
     assert len(done.out.split("line ")) == 81
 
 
-@pytest.mark.parametrize("name", ["cpt", "log_multi", "softmax_tree"])
-def test_audit_shows_the_shares_of_learners_without_weight_tables(models, name):
-    lines = learn("-i", name, "-t", "--audit", "--quiet", stdin=TEST, cwd=models).lines
-    assert len(lines) > 2
-    for head, shares in zip(lines[::2], lines[1::2], strict=True):
-        score = float(head.split()[0].rsplit(":", 1)[1])
-        values = [float(word.rsplit(":", 1)[1]) for word in shares.split("\t")[1:]]
-        assert sum(values) == pytest.approx(score, rel=1e-4, abs=1e-5)
-    assert any("team:" in line for line in lines)
-    assert any(line.endswith(" b") for line in lines)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -165,6 +153,15 @@ def test_options_that_do_not_fit_are_refused(tmp_path, words, message):
         2,
         f"xclass: {message}\n",
     )
+
+
+@pytest.mark.parametrize("name", ["cpt", "log_multi", "softmax_tree"])
+@pytest.mark.parametrize("option", ["--audit", "--readable_model", "--invert_hash"])
+def test_learners_without_weight_tables_name_what_to_give_instead(models, name, option):
+    options = ("-i", name, "-t", "--quiet", option, *(["text"] if option != "--audit" else []))
+    done = xclass(*options, stdin=TEST, cwd=models)
+    assert done.status == 2
+    assert f"{option} shows weight tables of VW's kind, which --{name} does not have; give --explain N" in done.err
 
 
 def test_a_file_that_cannot_be_written_is_refused(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from command import learn, xclass
 from streams import multiclass
 
-from xclass.abilities.describe.tree_view import NodeView, figures, lines, preorder
+from xclass.abilities.describe.views import NodeView, figures, lines, preorder
 from xclass.reductions.ect import bracket
 
 K = 13

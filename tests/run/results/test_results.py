@@ -14,7 +14,7 @@ import streams
 from command import learn, xclass
 
 import xclass as package
-from xclass.comparison import runs
+from xclass import comparison
 
 K = 7
 REDUCTIONS = (  # with probabilities, and then without
@@ -67,7 +67,7 @@ def test_classes_are_counted_as_the_predictions_say(folder, words):
     record = json.loads((folder / "s.json").read_text())
     mistakes = [a != b for a, b in zip(label, answer, strict=True)]
     assert record["average_loss"] == pytest.approx(np.mean(mistakes))
-    assert runs.read_summary(str(folder / "s.json")).wrong.tolist() == mistakes
+    assert comparison.read_summary(str(folder / "s.json")).wrong.tolist() == mistakes
 
 
 @pytest.mark.parametrize("words", WITH_PROBABILITIES)
@@ -176,13 +176,17 @@ def test_data_from_a_cache_have_lines_too(folder):
     assert first.splitlines()[1].split("\t")[-1]
 
 
-def test_a_run_that_fails_says_so_in_the_summary(folder):
-    (folder / "bad.vw").write_text((folder / "d.vw").read_text() + "1.5 | a\n")
+@pytest.mark.parametrize(
+    ("line", "copies", "error", "examples"),
+    [("1.5 | a", 1, "bad.vw:401:1: ", 400), ("| a", 0, "bad.vw: no example was learned from; ", 1)],
+)
+def test_a_run_that_fails_says_so_in_the_summary(folder, line, copies, error, examples):
+    (folder / "bad.vw").write_text((folder / "d.vw").read_text() * copies + f"{line}\n")
     result = xclass("bad.vw", "-b", 14, "--cpt", K, "--summary", "s", "--curve", "c", "--quiet", cwd=folder)
     assert result.status == 1
     record = json.loads((folder / "s").read_text())
-    assert record["status"] == "failed" and record["error"].startswith("bad.vw:401:1: ")
-    assert record["examples"] == 400 == int(table(folder / "c")[-1]["examples"])
+    assert record["status"] == "failed" and record["error"].startswith(error)
+    assert record["examples"] == examples == int(table(folder / "c")[-1]["examples"])
 
 
 @pytest.mark.parametrize("flag", ["--summary", "--curve", "--per_class", "--errors"])

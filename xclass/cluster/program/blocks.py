@@ -147,8 +147,8 @@ def described(blocks: Sequence[Block], options: reader.Options, known: bool) -> 
         lists = [name for name, kind in frame.columns if kind == DENSE]
         if lists:
             raise UsageError(
-                f"the column {lists[0]!r} holds lists of numbers, which a data set of Ray cannot pass on; write "
-                "the rows as .npy files, or learn them with a Learner"
+                f"the column {lists[0]!r} holds lists, which a data set of Ray cannot pass on; convert it to numbers "
+                "or to text, or write lists of numbers as .npy files, or learn them with a Learner"
             )
         kinds = columns.as_typed(dict(frame.columns))
     read = reader.Options(format="csv", label_column=label, column_kind=kinds)

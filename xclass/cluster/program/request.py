@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ...api import configuration, files, model_contents
 from ...api.configuration import Config
@@ -18,10 +18,9 @@ from ...api.labels import KindOfLabels
 from ...api.learner import Learner
 from ...api.model_contents import Contents
 from ...errors import DataError, UsageError, XclassWarning
-from ...options import resolve
 from ...options.declare import OptionGroup, options_of
 from ...options.spelling import Spelling
-from ...reductions import presets, registry
+from ...reductions import presets
 from ...run import learner_use
 from ...system.printable import short_repr
 from ...text import reader
@@ -34,6 +33,9 @@ from . import blocks
 LEARNER = "the learner"  # name of a learner in messages where that of its model file would stand
 ARGUMENTS = {"ray_timeout": "timeout", "ray": "address"}  # options of the cluster -> arguments with other names
 
+# the option groups of the command, with those of reductions with these names
+Groups: TypeAlias = Callable[[Collection[str]], Mapping[str, type[OptionGroup]]]
+
 
 class Request(NamedTuple):
     """Hold what a program asks for."""
@@ -42,12 +44,10 @@ class Request(NamedTuple):
     learner: Learner
     cluster: cluster_options.Options
     reading: reader.Options  # how files are read
-    groups: Mapping[str, type[OptionGroup]]  # option groups of the command
+    groups: Groups
 
 
-def request(
-    data: Any, learner: object, groups: Mapping[str, type[OptionGroup]], reading: Mapping[str, Any], **given: Any
-) -> Request:
+def request(data: Any, learner: object, groups: Groups, reading: Mapping[str, Any], **given: Any) -> Request:
     """Check the arguments of a program: those of `Learner.learn_file`, and options of the cluster."""
     if not isinstance(learner, Learner):
         raise UsageError(
@@ -132,15 +132,8 @@ def run_config(
     cluster = {name: value for name, value in vars(asked.cluster).items() if value != defaults[name]}
     read: dict[str, object] = {"data": paths}
     read.update((name, value) for name, value in reading.meaning().items() if value not in (None, ()))
-    return resolve.resolve(
-        {**typed, **given, **cluster, **read, "quiet": True},
-        stored,
-        asked.groups,
-        registry.REDUCTIONS,
-        model=LEARNER,
-        presets=presets.PRESETS,
-        resolve_defaults=learner_use.with_defaults,
-    )
+    values = {**typed, **given, **cluster, **read, "quiet": True}
+    return configuration.resolved(values, stored, learner_use.with_defaults, LEARNER, asked.groups)
 
 
 def contents_of(learner: Learner) -> Contents | None:

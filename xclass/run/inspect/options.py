@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ...options.declare import OptionGroup, option
-from ...options.relations import no_effect
+from ...options.declare import OptionGroup, no_effect, option
 from ...system import output_file
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options of models as text, explanations and trees."""
 

@@ -23,7 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from ...abilities.describe.weight_views import TableView, WeightLookup
+from ... import __version__
+from ...abilities.describe.views import TableView, WeightLookup
+from ...abilities.find import ability
 from ...api.configuration import Config
 from ...api.learner_core import LearnerCore
 from ...array_types import Float, UInt32s, UInt64s
@@ -31,9 +33,9 @@ from ...binary import gd
 from ...data import interactions
 from ...explain import feature_names
 from ...kernels.constants import ZERO
+from ...options.declare import OptionGroup, options_of
 from ...reductions.core.contract import BatchTask
-from ...system import terminal
-from . import text_header
+from ...system import output_file, terminal
 from .inspector import Inspector, tag_of
 
 PIECE = 1 << 16  # number of slots processed at a time
@@ -60,7 +62,7 @@ class WeightInspector(Inspector):
 
     @property
     def _view(self) -> TableView:
-        view: TableView = self._describe.table_view(self._model)
+        view: TableView = ability(self._config.reduction, "describe").table_view(self._learner.reduction)
         return view
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
@@ -159,7 +161,7 @@ class WeightInspector(Inspector):
         score = gd.score(table, place[permutation], x[permutation], len(place), np.uint64(lookup.sub), batch.initial[0])
         limits = (table.range if self._view.limits is None else self._view.limits).copy()
         labelled = not np.isnan(batch.label[0])
-        if task.learn and labelled and self._model.rule.widen and self._config.reduction.labels == "simple":
+        if task.learn and labelled and self._learner.reduction.rule.widen and self._config.reduction.labels == "simple":
             gd.widen(limits, np.float32(batch.label[0]))  # without a reduction, the range is widened before predicting
         tag = tag_of(task)
         yield _decimal(gd.clip(score, limits)).encode() + (b" " + tag if tag else b"")
@@ -180,7 +182,7 @@ class WeightInspector(Inspector):
             sort_weights = shown_weights if tests_as_vw else w
             order = np.argsort(-np.abs(sort_weights * np.array(values, np.float32)), kind="stable")
         line = []
-        with_state = self._model.rule.adaptive and not tests_as_vw
+        with_state = self._learner.reduction.rule.adaptive and not tests_as_vw
         for j in order.tolist():
             state = f"@{float(g[j]):g}" if with_state else ""
             line.append(
@@ -191,18 +193,44 @@ class WeightInspector(Inspector):
 
     # models as text
 
+    def write(self, counters: dict[str, Any], stored: dict[str, Any]) -> None:
+        """Write the files of --readable_model and --invert_hash at the end of the run."""
+        options = self._config.inspect
+        for path, named in ((options.readable_model, False), (options.invert_hash, True)):
+            if path is not None:
+                with output_file.opened(path, "the model as text") as file:
+                    for line in self._header(counters, stored):
+                        file.write(line.encode("utf-8", "surrogateescape") + b"\n")
+                    file.writelines(self._lines(named))
+
     def _header(self, counters: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
-        table = self._tables[0]
+        """Yield the lines before the weights."""
+        config, table = self._config, self._tables[0]
         low, high = table.range
         if len(table.shrunk) > 1:  # the lines have a single state of --l1 and --l2, and each subproblem has its own
             gd.apply_regularisation(table)
-        shrunk = table.shrunk[0] if len(table.shrunk) else (0.0, 1.0)
+        l1_state, l2_state = table.shrunk[0] if len(table.shrunk) else (0.0, 1.0)
+        yield from ("Version 9.11.9", f"Id xclass {__version__}")
+        yield from (f"Min label:{_as_text(low)}", f"Max label:{_as_text(high)}")
+        yield from (f"bits:{config.learner.bits}", "lda:0")
+        for kind, sizes in (("ngram", config.features.ngram), ("skip", config.features.skips)):
+            yield f"{len(sizes)} {kind}:" + "".join(f"{size} " for size in sizes)
+        yield "options:" + _command(config, stored)
+        yield "Checksum: "
+        yield from self._view.lines()
+        if config.learner.predict_only_model:
+            yield ":0"
+            return
+        yield ":1"
+        yield f"initial_t {_as_text(config.learner.initial_t)}"
+        yield f"norm normalizer {_as_text(table.sums[0, 0])}"
         sums = {"min_label": low, "max_label": high, "total_weight": table.sums[0, 1]}
-        learned = text_header.Learned(low, high, table.sums[0, 0], shrunk[0], shrunk[1])
-        return text_header.lines(self._config, stored, {**counters, **sums}, learned, self._view.lines())
+        for name, value in {**counters, **sums, "l1_state": l1_state, "l2_state": l2_state}.items():
+            yield f"{name} {_as_text(value)}"
 
     def _lines(self, named: bool) -> Iterator[bytes]:
-        rule, with_state = self._model.rule, not self._config.learner.predict_only_model
+        """Yield the lines of the weights, with line ends; `named` says whether with names of features."""
+        rule, with_state = self._learner.reduction.rule, not self._config.learner.predict_only_model
         if named and self._named_by_row:
             added = {
                 (place + lookup.sub) & int(self._tables[0].mask): lookup.number
@@ -255,3 +283,39 @@ def _decimal(value: Float) -> str:
 def _bracket(number: int) -> bytes:
     """Return the suffix for a subproblem, empty for number 0."""
     return b"[%d]" % number if number else b""
+
+
+VW_STORED_OPTIONS = (
+    "adaptive", "binary", "cubic", "ect", "error", "hash", "hash_seed", "ignore", "ignore_linear", "indexing",
+    "interactions", "invariant", "keep", "learning_rate", "link", "max_candidates", "max_depth", "named_labels",
+    "node_only", "noconstant", "normalized", "oaa", "power_t", "quadratic", "randomized_routing", "recall_tree", "sgd",
+)  # fmt: skip
+
+
+def _command(config: Config, stored: dict[str, Any]) -> str:
+    """Return the options that VW stores in a model as a command line, each with a space before it."""
+    words: list[str] = []
+    chosen = getattr(config, config.reduction.name)
+    groups: tuple[OptionGroup, ...] = (config.parser, config.features, config.interactions, config.learner, chosen)
+    for group in groups:
+        for name, entry in options_of(type(group)).items():
+            value = stored.get(name)
+            if (
+                name not in VW_STORED_OPTIONS
+                or value in (None, [], False)
+                or (name not in config.given and value == entry.default)
+            ):
+                continue
+            if name in ("learning_rate", "power_t", "hash", "hash_seed", "link") and name not in config.given:
+                continue
+            if name == "named_labels":
+                value = str(value).replace(" ", "_")  # a name is one word of a command line
+            words += (
+                [f" --{name}"] if value is True else [f" --{name} {v}" for v in (value if entry.repeated else [value])]
+            )
+    return "".join(sorted(words))
+
+
+def _as_text(value: object) -> str:
+    """Return a value as text; numbers are formatted as by C++ streams."""
+    return format(float(value), "g") if isinstance(value, (float, np.floating)) else str(value)

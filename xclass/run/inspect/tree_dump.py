@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ...abilities.describe.tree_view import TreeNode
+from ...abilities.describe.views import TreeNode
 from ...abilities.find import ability
 from ...api.configuration import Config
 from ...api.learner_core import LearnerCore
@@ -31,7 +31,9 @@ def check(config: Config) -> None:
         if getattr(config.inspect, flag) is not None and not hasattr(_describe(config), "outline"):
             name = config.reduction.name
             chosen = "no reduction was chosen" if name == SCALAR else f"--{name} has none"
-            raise UsageError(f"--{flag} shows a tree, and {chosen}; leave it out, or choose a tree")
+            raise UsageError(
+                f"--{flag} shows a tree, and {chosen}; leave it out, or choose a tree, such as --multiclass"
+            )
 
 
 def write(config: Config, learner: LearnerCore) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Float, Float32s, Float64s, Int, Int64s, UInt8s
-from ...kernels.jit import jit
+from ...kernels.jit import jit, on_demand
 
 MAX_NUMBER_BYTES = 48  # upper bound of the bytes of a number: 39 digits, a sign, and some more
 MAX_SCORE_BYTES = 40  # upper bound of the bytes of `label:score`
@@ -80,17 +80,17 @@ def put_digits(out: UInt8s, at: Int, number: Int, width: Int) -> Int:
     return at + size
 
 
-@jit
-def put_special(out: UInt8s, at: Int, x: Float) -> Int:
+@on_demand
+def put_special(out: UInt8s, at: Int, x: Float) -> int:
     """Write inf, -inf or nan."""
     if np.isnan(x):
         out[at : at + 3] = NAN
-        return at + 3
+        return int(at) + 3
     if x < 0:
         out[at] = MINUS
         at += 1
     out[at : at + 3] = INF
-    return at + 3
+    return int(at) + 3
 
 
 @jit

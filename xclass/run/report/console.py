@@ -84,6 +84,14 @@ class Console:
             self._bar = None
 
 
+class OperatorConsole(Console):
+    """Write for the operator of a server: lines are dropped if standard error is closed or cannot be written."""
+
+    def line(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            super().line(text)
+
+
 def bar_of_reading(size: int | None, file: TextIO) -> Any:
     """Return a bar for the reading of `size` bytes in all passes, None if it is not known.
 

@@ -11,22 +11,24 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ...array_types import Float64s, UInt64s
+from ...array_types import Float64s, Int64s, UInt64s
 from ...reductions.core.label_report import LabelReport
-from .measured import Measured
+from .outcomes import Measured
 
 COLUMNS = (
     "class", "examples", "weight", "errors", "precision", "recall", "mean_probability", "confused_with", "confused",
 )  # fmt: skip
 OF_LISTS = ("label", "weight", "predicted", "errors", "precision", "recall", "f1")  # and recall_at_1, ...
 MOST_COLLECTED = 1 << 18  # pairs that are collected before they are added up
+WEIGHT = 1  # column of `PairSums.sums`
 
 
 class PairSums:
     """Sum examples by pairs of label and answer.
 
-    After `add_up`, `pair` is uint64[p], label * 2**32 + answer, in rising order, and `sums` is float64[p, 4]: examples,
-    weight, weight of the examples whose label has a probability, and the sum of that weight times the probability.
+    After `added_up`, `pair` is uint64[p], label * 2**32 + answer, in rising order, and `sums` is float64[p, 4]:
+    examples, weight, weight of the examples whose label has a probability, and the sum of that weight times the
+    probability.
     """
 
     def __init__(self) -> None:
@@ -48,33 +50,34 @@ class PairSums:
         self._collected.append((pair, np.stack((np.ones(len(pair)), weight, weight * known, weight * p), axis=1)))
         self._size += len(pair)
         if self._size > max(MOST_COLLECTED, len(self.pair)):
-            self.add_up()
+            self.added_up()
 
-    def add_up(self) -> None:
-        """Add what was collected to `pair` and `sums`."""
+    def added_up(self) -> tuple[Int64s, Int64s]:
+        """Add what was collected to `pair` and `sums`; return label and answer of each pair, int64[p] each."""
         pairs = np.concatenate([self.pair, *(pair for pair, _ in self._collected)])
         sums = np.concatenate([self.sums, *(sums for _, sums in self._collected)])
         self.pair, place = np.unique(pairs, return_inverse=True)
         self.sums = np.stack([np.bincount(place, column, len(self.pair)) for column in sums.T], axis=1)
         self._collected, self._size = [], 0
+        label, answer = self.pair >> np.uint64(32), self.pair & np.uint64(2**32 - 1)
+        return label.astype(np.int64), answer.astype(np.int64)
 
 
 def rows(sums: PairSums, name: Callable[[int], str]) -> Iterator[list[str]]:
     """Yield the header and a row for each class that is a label or an answer, most errors first."""
     yield list(COLUMNS)
-    sums.add_up()
-    label, answer = (sums.pair >> np.uint64(32)).astype(np.int64), (sums.pair & np.uint64(2**32 - 1)).astype(np.int64)
+    label, answer = sums.added_up()
     classes, place = np.unique(np.concatenate((label, answer[answer > 0])), return_inverse=True)
     of_label = place[: len(label)]
     of_answer = np.full(len(label), -1)
     of_answer[answer > 0] = place[len(label) :]
     count, k = sums.sums, len(classes)
     examples, weight, known, probability = (np.bincount(of_label, column, k) for column in count.T)
-    right = np.bincount(of_label, np.where(label == answer, count[:, 1], 0.0), k)
-    predicted = np.bincount(of_answer[answer > 0], count[answer > 0, 1], k)
+    right = np.bincount(of_label, np.where(label == answer, count[:, WEIGHT], 0.0), k)
+    predicted = np.bincount(of_answer[answer > 0], count[answer > 0, WEIGHT], k)
     errors = weight - right
     wrong = np.flatnonzero(label != answer)
-    wrong = wrong[np.lexsort((answer[wrong], -count[wrong, 1], of_label[wrong]))]
+    wrong = wrong[np.lexsort((answer[wrong], -count[wrong, WEIGHT], of_label[wrong]))]
     first = np.ones(len(wrong), bool)
     first[1:] = of_label[wrong][1:] != of_label[wrong][:-1]
     most_confused = dict(zip(of_label[wrong[first]].tolist(), wrong[first].tolist(), strict=True))
@@ -89,7 +92,7 @@ def rows(sums: PairSums, name: Callable[[int], str]) -> Iterator[list[str]]:
             _share(right[j], weight[j]),
             _share(probability[j], known[j]),
             "" if confusion is None else name(int(answer[confusion])),
-            "" if confusion is None else f"{count[confusion, 1]:.9g}",
+            "" if confusion is None else f"{count[confusion, WEIGHT]:.9g}",
         ]
 
 

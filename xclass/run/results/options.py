@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...errors import UsageError
-from ...options.declare import OptionGroup, option
-from ...options.relations import no_effect
+from ...options.declare import OptionGroup, no_effect, option
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the files of results."""
 
@@ -45,7 +41,9 @@ def check(options: Options, labels: str) -> None:
     """Refuse files about classes if labels are numbers or lists; `labels` is that of the reduction's record."""
     for flag, path in (("--per_class", options.per_class), ("--errors", options.errors)):
         if path is not None and labels == "simple":
-            raise UsageError(f"{flag} needs classes, but the labels of this run are numbers; choose a reduction")
+            raise UsageError(
+                f"{flag} needs classes, but the labels of this run are numbers; choose a reduction such as --multiclass"
+            )
     if options.errors is not None and labels == "multilabel":
         raise UsageError(
             "--errors is about lines with one label each, but this run has lists of labels; --per_class has the errors "

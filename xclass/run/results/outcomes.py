@@ -1,4 +1,4 @@
-"""Record for each labelled example whether the answer was wrong, so that runs over the same data can be compared.
+"""Select the examples that measure how good predictions are, and record which answers were wrong, to compare runs.
 
 Outcomes are packed into bits and compressed. A digest of the labels and weights tells whether two runs had the same
 examples in the same order; it does not depend on how classes are numbered.
@@ -10,18 +10,80 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s
+from ...data import class_names
 from ...reductions.core.contract import BatchTask
 from ...system.bounded_json import Record, Text, Whole
-from . import measured
-from .measured import Measured
 
 MOST = 1 << 26  # examples; the outcomes of longer runs are not recorded
 SHAPE = Record({"examples": Whole(1, MOST), "labels": Text(), "wrong": Text()})
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Hold m labelled examples of a task of n examples: the held-out ones if lines are held out, else all."""
+
+    row: Int64s  # int64[m], position in the task
+    label: Int64s  # int64[m], class, class_names.UNKNOWN for a name that the model does not know
+    answer: Int64s  # int64[m], predicted class, 0 if there is none
+    weight: Float64s  # float64[m], importance
+    label_probability: Float64s  # float64[m], NaN if not known
+    answer_probability: Float64s  # float64[m], NaN if not known
+
+    @property
+    def wrong(self) -> Bools:
+        """Return bool[m]: whether the answer is not the label."""
+        wrong: Bools = self.answer != self.label
+        return wrong
+
+
+def measures(task: BatchTask, holds_out: bool) -> Bools:
+    """Return bool[n], whether each example is measured: it has a label, and is held out if lines are."""
+    chosen: Bools = ~np.isnan(task.batch.label)
+    if holds_out:
+        chosen &= task.held_out if task.held_out is not None else np.zeros(task.batch.n, bool)
+    return chosen
+
+
+def wrong_lists(task: BatchTask) -> Bools:
+    """Return bool[n]: whether the best label is none of the example's, or labels are chosen that it does not have."""
+    batch, chosen = task.batch, task.chosen
+    assert task.prediction is not None and chosen is not None  # the stages have set them
+    row = np.repeat(np.arange(batch.n), np.diff(batch.label_start))
+    wrong = np.diff(chosen.start) > 0
+    wrong[batch.label > 0] = True
+    wrong[row[batch.labels == task.prediction[row]]] = False
+    return wrong
+
+
+def select(task: BatchTask, highest_seen: Float64s | None, holds_out: bool) -> Measured:
+    """Return the measured examples of a task that has passed the stages; its labels are classes.
+
+    `highest_seen` is the highest class that has a name at each example, float64[n]; None if all classes do. If lines
+    are held out, only these measure.
+    """
+    row = np.flatnonzero(measures(task, holds_out))
+    prediction = task.prediction
+    assert prediction is not None  # the stages have set it
+    if highest_seen is not None:
+        prediction = class_names.hide_unseen(prediction, highest_seen)
+    unknown = np.full(len(row), np.nan)
+    return Measured(
+        row,
+        task.batch.label[row].astype(np.int64),
+        prediction[row].astype(np.int64),
+        task.batch.weight[row].astype(np.float64),
+        unknown if task.label_probability is None else task.label_probability[row],
+        unknown if task.answer_probability is None else task.answer_probability[row],
+    )
+
+
+# -- recording
 
 
 class Outcomes:
@@ -46,7 +108,7 @@ class Outcomes:
         """Add the examples of a task with lists of labels that are chosen (bool[n])."""
         batch = task.batch
         label = batch.labels[np.repeat(chosen, np.diff(batch.label_start))].astype(np.int64)
-        self._add(measured.wrong_lists(task)[chosen], label, batch.weight[chosen].astype(np.float64))
+        self._add(wrong_lists(task)[chosen], label, batch.weight[chosen].astype(np.float64))
         self._digest.update(batch.label[chosen].astype("<f8").tobytes())
 
     def _add(self, wrong: Bools, label: Int64s, weight: Float64s) -> None:

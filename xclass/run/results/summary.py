@@ -1,4 +1,4 @@
-"""Describe a run as one JSON record (`--summary`); docs/comparing.md defines its keys."""
+"""Describe a run as one JSON record (`--summary`); docs/errors.md defines its keys."""
 
 from __future__ import annotations
 
