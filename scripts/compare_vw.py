@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import itertools
-import os
 import re
 import shlex
 import shutil
@@ -29,6 +27,7 @@ from typing import NamedTuple
 
 from scripts.fuzzing import vw_cases
 from scripts.fuzzing.vw_process import VW, CompletedRun
+from scripts.lib import in_process
 
 CLOSE = 2e-4  # allowed difference of two numbers: relative, or absolute below 1
 HEADER = "average  since "
@@ -68,26 +67,9 @@ class Crash(NamedTuple):
 
 
 def xclass(args: list[str], folder: Path) -> CompletedRun:
-    """Execute a command line of xclass in this process."""
-    from xclass.cli import command as cli
-
-    streams, before = (sys.stdin, sys.stdout, sys.stderr), os.getcwd()
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(io.BytesIO()), out, err
-    os.chdir(folder)
-    try:
-        status = cli.status(args)
-    except Exception as error:  # a defect of xclass, which is reported as a difference
-        status = -1
-        err.write(f"{type(error).__name__}: {error}\n")
-    finally:
-        os.chdir(before)
-        sys.stdin, sys.stdout, sys.stderr = streams
-    for stream in (out, err):
-        stream.flush()
-    return CompletedRun(
-        status, *(stream.buffer.getvalue().decode("utf-8", "backslashreplace") for stream in (out, err))
-    )
+    """Execute a command line of xclass in this process; a defect of xclass is a difference."""
+    ended = in_process.xclass(args, folder)
+    return CompletedRun(ended.status, ended.out.decode("utf-8", "backslashreplace"), ended.err + ended.trace)
 
 
 def same(expected: str, actual: str, whole: bool = True) -> bool:

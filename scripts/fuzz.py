@@ -3,10 +3,8 @@
     python -m scripts.fuzz all --seconds 600
     python -m scripts.fuzz models --runs 100000 --seconds 7200 --seed 1
     python -m scripts.fuzz text --lines 10000000
-    python -m scripts.fuzz results                      # summaries, states, curves, names, trees, predictions
-    python -m scripts.fuzz readers                      # every format against an independent reader
+    python -m scripts.fuzz results                      # summaries, states, names, trees, predictions
     python -m scripts.fuzz numbers --lines 1000000
-    python -m scripts.fuzz surroundings --runs 7        # first runs without a home folder and such; not part of `all`
 
 Every case has to be accepted, or refused with a message. Anything else is a failure: an uncaught exception, a crash, a
 hang, a write to a file that no option names, a file left behind, too much memory, a model that is not finite, a wrong
@@ -33,18 +31,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scripts.fuzzing import (
-    caches,
-    decimals,
-    models,
-    options,
-    readers,
-    results,
-    runs,
-    seeds,
-    surroundings,
-    texts,
-)  # fmt: skip
+from scripts.fuzzing import caches, decimals, models, options, results, runs, seeds, texts
 from scripts.lib.processes import ROOT
 from xclass.kernels import jit
 from xclass.run import warm_up
@@ -56,11 +43,9 @@ PARTS = {
     "caches": caches.Caches,
     "options": options.OptionSets,
     "results": results.Results,
-    "readers": readers.Readers,
     "numbers": decimals.Decimals,
-    "surroundings": surroundings.Surroundings,
 }
-SHORT = {"models": 20, "text": 8, "caches": 8, "options": 8, "results": 10, "readers": 2, "numbers": 13}
+SHORT = {"models": 20, "text": 8, "caches": 8, "options": 8, "results": 10, "numbers": 13}
 SHORT_ONLY = (  # names of the models of --short, one of each kind
     "^(scalar|oaa names|recall_tree names|log_multi|ect error|cpt rerank names|pecoc|softmax_tree names|oaa ngram|"
     "skip|means|mach|multiclass table|plt growing)$"
@@ -219,7 +204,7 @@ class Campaign:
 def main() -> int:
     """Run the campaigns that the command line requests and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=[*PARTS, "all"], help="what to feed it; all but surroundings is all")
+    parser.add_argument("part", choices=[*PARTS, "all"], help="what to feed it")
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn (default: 1)")
     parser.add_argument("--runs", type=int, help="cases of each part (default: no bound, or 300 if nothing is bounded)")
     parser.add_argument("--seconds", type=float, help="for each part, less its preparation")
@@ -244,7 +229,7 @@ def main() -> int:
     try:
         (folder / "run").mkdir()
         Campaign.fill(folder / "run")
-        for name in [one for one in PARTS if one != "surroundings"] if args.part == "all" else [args.part]:
+        for name in PARTS if args.part == "all" else [args.part]:
             began = time.monotonic()
             part = PARTS[name](args.only)
             number = SHORT.get(name) if args.short else args.runs

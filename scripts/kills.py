@@ -26,7 +26,6 @@ import collections
 import contextlib
 import gzip
 import hashlib
-import io
 import json
 import os
 import random
@@ -39,9 +38,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from xclass.cli import command as cli
+from scripts.lib import in_process
+from scripts.lib.processes import ROOT
 
-ROOT = str(Path(cli.__file__).parents[2])
 MODEL = "m"
 SECONDS = 300  # time limit of a run
 SAVING = ("xclass.model.model_file._write", "xclass.model.model_file._pieces", "os.fsync", "os.link", "os.replace")
@@ -93,7 +92,7 @@ CASES = {
 }
 
 CHILD = """
-import atexit, hashlib, importlib, json, os, signal, sys
+import atexit, json, os, pkgutil, signal, sys
 
 plan = json.loads(sys.argv.pop(1))
 if plan["named"] and hasattr(os, "O_TMPFILE"):
@@ -104,20 +103,9 @@ cli.option_groups()
 calls, models = dict.fromkeys(plan["targets"], 0), []
 
 
-def owner_of(path):
-    for end in range(len(path), 0, -1):
-        try:
-            owner = importlib.import_module(".".join(path[:end]))
-        except ImportError:
-            continue
-        for name in path[end:]:
-            owner = getattr(owner, name)
-        return owner
-
-
 def replace(target):
-    *path, name = target.split(".")
-    owner = owner_of(path)
+    path, _, name = target.rpartition(".")
+    owner = pkgutil.resolve_name(path)
     before = getattr(owner, name)
 
     def counted(*args, **more):
@@ -212,27 +200,20 @@ class Campaign:
 
     def run(self, words: list[str]) -> None:
         """Execute a command line in this process; raise Failure if its exit status is not 0."""
-        streams, before = (sys.stdout, sys.stderr), os.getcwd()
-        output = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
-        sys.stdout = sys.stderr = output
         temporary = os.environ.get("TMPDIR")
         try:
-            os.chdir(self.place)
             os.environ["TMPDIR"] = str(self.temporary)
-            status = cli.status(words)
+            ended = in_process.xclass(words, self.place)
         finally:
-            os.chdir(before)
-            sys.stdout, sys.stderr = streams
             os.environ.pop("TMPDIR")
             if temporary is not None:
                 os.environ["TMPDIR"] = temporary
-        if status != 0:
-            text = output.buffer.getvalue().decode("utf-8", "replace")
-            raise Failure(f"xclass {' '.join(words)} ended with status {status}: {text}")
+        if ended.status != 0:
+            raise Failure(f"xclass {' '.join(words)} ended with status {ended.status}: {ended.err}{ended.trace}")
 
     def start(self, case: Case, plan: dict) -> subprocess.Popen:
         """Start a run of a case in a new process, which kills itself according to `plan`."""
-        path = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(self.temporary)}
         plan = {"model": MODEL, "report": str(self.scratch / "report"), **plan}
         return subprocess.Popen(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from xclass import __version__
 from xclass.cli import command as cli
-from xclass.cli import help_text, option_text, subcommands
+from xclass.cli import help_text, subcommands
 from xclass.options.declare import Option
 
 PAGE = Path(__file__).parent.parent / "docs" / "xclass.1"
@@ -54,7 +54,7 @@ def page() -> str:
         if section.summary:
             lines.append(_escaped(f"{section.summary[:1].upper()}{section.summary[1:]}."))
         for option in section.options.values():
-            lines += [".TP", f".B {_escaped(option_text.synopsis(option))}", _escaped(_sentences(option))]
+            lines += [".TP", f".B {_escaped(help_text.synopsis(option))}", _escaped(_sentences(option))]
     lines.append('.SS "Subcommands, as the first word"')
     for subcommand in subcommands.SUBCOMMANDS:
         lines += [".TP", f".B {_escaped(subcommand.usage)}", _escaped(subcommand.intro)]
@@ -73,7 +73,7 @@ def _sentences(option: Option) -> str:
     text = f"{option.help[:1].upper()}{option.help[1:]}."
     text += " May be repeated." if option.repeated else ""
     text += "".join(f" Another name is {alias}." for alias in option.aliases)
-    default = option_text.default_of(option)
+    default = help_text.default_of(option)
     return text + (f" Default: {default}." if default else "")
 
 

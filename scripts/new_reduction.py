@@ -36,7 +36,6 @@ Idea      REPLACE: Each class is counted, and the most frequent one is predicted
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,6 @@ from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 
 
-@dataclass(frozen=True)
 class Options(OptionGroup):
     """Declare the options."""
 
@@ -144,7 +142,6 @@ REDUCTION = Reduction(
     build=@CLASS@,
     check_arrays=check_arrays,
     learner_options=(),
-    abilities=("describe",),
     not_merged="REPLACE: why not",
 )
 '''
@@ -272,14 +269,8 @@ def _title(name: str) -> str:
 
 def registered(text: str, name: str) -> str:
     """Return the text of the registry with a further reduction, the last one."""
-    modules = sorted([*re.findall(r"^from \.\w+ import reduction as \w+\n", text, re.M), _import_of(name)])
-    first, last = text.index("from ."), text.index("\n\nREDUCTIONS")
-    text = text[:first] + "".join(modules) + text[last + 1 :]
-    return text.rstrip().removesuffix(")") + f"    {name}.REDUCTION,\n)\n"
-
-
-def _import_of(name: str) -> str:
-    return f"from .{name} import reduction as {name}\n"
+    end = text.index("\n}\nREDUCTIONS")
+    return f'{text[:end]}\n    "{name}": "{name}.reduction",{text[end:]}'
 
 
 def with_variant(text: str, name: str) -> str:

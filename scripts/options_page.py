@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from xclass.cli import command as cli
-from xclass.cli import help_text, option_text, subcommands
+from xclass.cli import help_text, subcommands
 from xclass.options.declare import Option
 
 PAGE = Path(__file__).parent.parent / "docs" / "options.md"
@@ -45,7 +45,7 @@ def option_tables() -> str:
 def _row(option: Option) -> str:
     text = option.help + (" (may be repeated)" if option.repeated else "")
     text += "".join(f" (also `{alias}`)" for alias in option.aliases)
-    cells = (f"`{option_text.synopsis(option)}`", text, option_text.default_of(option))
+    cells = (f"`{help_text.synopsis(option)}`", text, help_text.default_of(option))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -15,7 +15,6 @@ import argparse
 import contextlib
 import gzip
 import hashlib
-import io
 import itertools
 import re
 import sys
@@ -24,9 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
+from scripts.lib import in_process
 from scripts.lib.command_line import run, work_folder
 from scripts.lib.processes import BenchError
-from xclass.cli import command
 
 LINES = 600
 SETS = {"words": ("clinc150", 10), "lists": ("ml_bibtex", 2), "rows": ("isolet1", 1)}  # set, and each n-th line of it
@@ -92,7 +91,7 @@ ROWS = """
 COLUMNS = 617  # of a line of isolet1
 MODELS = {"words": WORDS, "lists": LISTS, "rows": ROWS}
 PASSES = {"1": (), "3": ("--passes", "3"), "resumed": ()}
-UNEQUAL = ("seconds =", "compiling")  # parts of lines that differ from run to run
+UNEQUAL = ("seconds =", "compiling", "compiled in")  # parts of lines that differ from run to run
 
 
 def main() -> int:
@@ -172,13 +171,16 @@ def hashes_of(words: list[str], more: tuple[str, ...], halves: list[str], resume
 
 def call(words: list[str]) -> tuple[int, str]:
     """Execute a command line in this process; return its status, and what it says that does not depend on time."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with contextlib.redirect_stderr(out), contextlib.redirect_stdout(out):
-        status = command.status(words)
-    out.seek(0)
-    said = [line for line in out.read().splitlines() if not any(part in line for part in UNEQUAL)]
-    # rows of the iterations of --softmax_tree begin with their number and end with seconds
-    return status, "\n".join(re.sub(r"^(\s*\d+ .*) \S+$", r"\1", line) for line in said)
+    ended = in_process.xclass(words)
+    return ended.status, without_times(ended.err + ended.out.decode())
+
+
+def without_times(said: str) -> str:
+    """Return what a run has said without lines and cells that differ from run to run."""
+    lines = [line for line in said.splitlines() if not any(part in line for part in UNEQUAL)]
+    # rows of the iterations of --softmax_tree begin with their number and end with a column of seconds
+    cell = re.compile(r"^(\s*\d+ .*\S)(\s+\S+)$")
+    return "\n".join(cell.sub(lambda row: row[1] + " " * (len(row[2]) - 4), line) for line in lines)
 
 
 def digest(content: bytes) -> str:

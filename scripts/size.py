@@ -11,7 +11,6 @@ Modules that they call for something else (other formats, threads, memory, VW's 
 
 from __future__ import annotations
 
-import argparse
 import ast
 import io
 import itertools
@@ -40,7 +39,7 @@ PATH = {  # part of the path -> its modules
         "reductions/core/contract", "reductions/core/label_arrays",
     ),
     "one reduction": tuple(
-        f"reductions/recall_tree/{name}" for name in ("options", "reduction", "label_counts", "routing", "scoring")
+        f"reductions/recall_tree/{name}" for name in ("reduction", "label_counts", "routing", "scoring")
     ),
     "gd": ("binary/gd", "binary/update_rule", "binary/weight_table", "binary/loss"),
     "model file": ("model/model_file", "model/model_header", "model/stored_arrays"),
@@ -129,6 +128,28 @@ def probes(files: Files) -> int:
     return count
 
 
+def header_lines(text: str) -> int:
+    """Count the lines of the docstring and the imports of a module."""
+    module = ast.parse(text)
+    parts: list[ast.stmt] = [node for node in module.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    parts += module.body[: ast.get_docstring(module) is not None]
+    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in parts)
+
+
+def shared_names(files: Files) -> int:
+    """Count the names that several classes of the package have."""
+    return sum(count > 1 for count in Counter(name for name, _ in classes(files, "")).values())
+
+
+def fields(files: Files, name: str) -> int:
+    """Count the fields that a class declares."""
+    bodies = [
+        node.body for text in files.values() for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef) and node.name == name
+    ]  # fmt: skip
+    return sum(isinstance(node, ast.AnnAssign) for body in bodies for node in body)
+
+
 def figures(files: Files) -> dict[str, str]:
     """Return every figure as it is shown, by the name of its row."""
     code = {module: code_lines(text) for module, text in files.items()}
@@ -149,7 +170,12 @@ def figures(files: Files) -> dict[str, str]:
     long = sum(count > LONG for count in lines.values())
     return {
         **shown,
+        "files": f"{len(files)} |",
+        "docstrings and imports at the head of files": f"| {sum(map(header_lines, files.values())):,}",
         "most bases of a learner": f"{most_bases(files)} |",
+        "names of several classes": f"{shared_names(files)} |",
+        "fields of `BatchTask`": f"{fields(files, 'BatchTask')} |",
+        "annotations `: Any`": f"{sum(text.count(': Any') for text in files.values())} |",
         "`isinstance` asks for an ability": f"{probes(files)} |",
         f"files of more than {LONG} lines": f"{long} |",
     }
@@ -167,7 +193,7 @@ def table(against: str | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line.new_parser(__doc__)
     parser.add_argument("--against", metavar="REVISION", help="beside its figures (default: the newest tag, if any)")
     parser.add_argument("--page", action="store_true", help="write the table into CONTRIBUTING.md")
     given = parser.parse_args()

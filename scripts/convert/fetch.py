@@ -11,7 +11,6 @@ nothing to load: a file that is only to be had by hand, from that page. The path
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import http.client
 import os
@@ -21,15 +20,14 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from scripts.lib.command_line import new_parser, run
+from scripts.lib.processes import BenchError
+
 PACKED = (".gz", ".bz2", ".xz", ".Z", ".zip")
 SECONDS = 30  # without data before a connection is given up
 TRIES = 3  # of every address, each resuming where the last one stopped
 BLOCK = 1 << 18
 REPORT = 5.0  # seconds between two words about the progress
-
-
-class DownloadError(Exception):
-    """A file that cannot be had; the message is all the user sees."""
 
 
 def local_file(folder: Path, name: str) -> Path | None:
@@ -99,13 +97,13 @@ def load(url: str, part: Path) -> None:
 
 
 def fetch(folder: Path, name: str, urls: list[str], size: int | None = None, md5: str | None = None) -> Path:
-    """Return the path of the file in `folder`, downloaded if it was missing; raise DownloadError if that fails."""
+    """Return the path of the file in `folder`, downloaded if it was missing; raise BenchError if that fails."""
     folder.mkdir(parents=True, exist_ok=True)
     path, part = folder / name, folder / (name + ".part")
     if path.is_file():
         wrong = check(path, size, md5)
         if wrong:
-            raise DownloadError(f"{path}: {wrong}; remove it to load it again")
+            raise BenchError(f"{path}: {wrong}; remove it to load it again")
         return path
     reasons = []
     for url in urls:
@@ -130,15 +128,15 @@ def fetch(folder: Path, name: str, urls: list[str], size: int | None = None, md5
             reasons.append(f"  {url}: {wrong}")
             break
     resume = f" What came so far is in {part}; run again to go on." if part.exists() else ""
-    raise DownloadError(
+    raise BenchError(
         "\n".join([f"{name} cannot be had from its source:", *reasons])
         + f"\nIf you have the file, run with DATA=FOLDER, the folder it is in.{resume}"
     )
 
 
-def main() -> int:
-    """Execute what the command line requests; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main() -> None:
+    """Execute what the command line requests."""
+    parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("name", metavar="NAME")
     parser.add_argument("urls", nargs="*", metavar="URL")
@@ -147,21 +145,14 @@ def main() -> int:
     parser.add_argument("--md5", metavar="DIGEST")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of files that are there already")
     given = parser.parse_args()
-    try:
-        path = local_file(given.data, given.name) if given.data else None
-        if path is None and given.page and not (given.folder / given.name).is_file():
-            raise DownloadError(
-                f"{given.name} has to be fetched by hand, from {given.page}\n"
-                f"Put it, by this name, plain or packed, into a folder and run with DATA=FOLDER."
-            )
-        if path is None:
-            path = fetch(given.folder, given.name, given.urls, given.size, given.md5)
-    except DownloadError as error:
-        print(f"fetch: {error}", file=sys.stderr)
-        return 1
-    print(path)
-    return 0
+    path = local_file(given.data, given.name) if given.data else None
+    if path is None and given.page and not (given.folder / given.name).is_file():
+        raise BenchError(
+            f"{given.name} has to be fetched by hand, from {given.page}\n"
+            f"Put it, by this name, plain or packed, into a folder and run with DATA=FOLDER."
+        )
+    print(path or fetch(given.folder, given.name, given.urls, given.size, given.md5))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

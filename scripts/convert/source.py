@@ -20,24 +20,21 @@ import itertools
 import lzma
 import os
 import random
-import sys
+import subprocess
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from scripts.convert import lzw
+from scripts.lib.command_line import new_parser
+from scripts.lib.processes import BenchError
 
 Example = tuple[bytes, bytes]
 
 
-class ConversionError(Exception):
-    """Something in a source that cannot be converted; the message is all the user sees."""
-
-
-def line_error(path: Path, line: int, problem: str) -> ConversionError:
+def line_error(path: Path, line: int, problem: str) -> BenchError:
     """Return the error that a line is bad."""
-    return ConversionError(f"{path}:{line}: {problem}")
+    return BenchError(f"{path}:{line}: {problem}")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -49,23 +46,23 @@ def opened(path: Path) -> BinaryIO:
         with open(path, "rb") as file:
             magic = file.read(6)
     except OSError as error:
-        raise ConversionError(f"{path}: {error.strerror}") from None
+        raise BenchError(f"{path}: {error.strerror}") from None
     if magic[:2] == b"\x1f\x8b":
         return gzip.open(path)
     if magic[:3] == b"BZh":
         return bz2.open(path)
     if magic == b"\xfd7zXZ\x00":
         return lzma.open(path)
-    if magic[:2] == lzw.MAGIC:
-        try:
-            return io.BytesIO(lzw.unpack(path.read_bytes()))
-        except ValueError as error:
-            raise ConversionError(f"{path}: {error}") from None
+    if magic[:2] == b"\x1f\x9d":  # of the old program `compress`, for which Python has no module
+        unpacked = subprocess.run(["gzip", "-dc", path], capture_output=True)
+        if unpacked.returncode:
+            raise BenchError(f"{path}: {unpacked.stderr.decode(errors='replace').strip()}")
+        return io.BytesIO(unpacked.stdout)
     if magic[:4] == b"PK\x03\x04":
         archive = zipfile.ZipFile(path)
         members = [name for name in archive.namelist() if not name.endswith("/")]
         if len(members) != 1:
-            raise ConversionError(f"{path}: has {len(members)} files, not one: unpack it and name the right one")
+            raise BenchError(f"{path}: has {len(members)} files, not one: unpack it and name the right one")
         return archive.open(members[0])
     return open(path, "rb")
 
@@ -78,7 +75,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip(b"\r\n")
         except (OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ConversionError(f"{path}: damaged after line {number:,}: {error}") from None
+            raise BenchError(f"{path}: damaged after line {number:,}: {error}") from None
 
 
 def plain_name(name: str) -> str:
@@ -148,7 +145,7 @@ def write(
     held_out = set()
     if test is None:
         if counts[0] < 2:
-            raise ConversionError(f"{counts[0]} examples cannot be split into training and test examples")
+            raise BenchError(f"{counts[0]} examples cannot be split into training and test examples")
         held_out = set(random.Random(seed).sample(range(counts[0]), max(1, round(counts[0] * share))))
     facts = {"train": 0, "test": 0, "classes": len(labels)}
     lines: list[bytes] = []
@@ -167,9 +164,7 @@ def write(
         random.Random(seed).shuffle(lines)
         train_file.writelines(lines)
     if not facts["train"] or not facts["test"]:
-        raise ConversionError(
-            f"{facts['train']} training and {facts['test']} test examples: there must be some of both"
-        )
+        raise BenchError(f"{facts['train']} training and {facts['test']} test examples: there must be some of both")
     with open(out / "labels.part", "wb") as file:
         file.writelines(b"%s\t%s\n" % (y, label) for label, y in number.items())
     os.replace(out / "labels.part", out / "labels.txt")
@@ -181,9 +176,7 @@ def write(
 
 def options(doc: str, several: bool = True) -> argparse.ArgumentParser:
     """Return a parser with what all converters understand."""
-    parser = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = new_parser(doc)
     parser.add_argument("--train", type=Path, nargs="+", required=True, metavar="FILE", help="read one after the other")
     parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="without it, --share is drawn for testing")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
@@ -199,9 +192,9 @@ def options(doc: str, several: bool = True) -> argparse.ArgumentParser:
 def settings(given: argparse.Namespace) -> dict:
     """Return the keywords of `write` that a command line gave."""
     if not 0 < given.share < 1:
-        raise ConversionError(f"--share {given.share}: must be between 0 and 1")
+        raise BenchError(f"--share {given.share}: must be between 0 and 1")
     if given.limit is not None and given.limit < 1:
-        raise ConversionError(f"--limit {given.limit}: at least 1")
+        raise BenchError(f"--limit {given.limit}: at least 1")
     arguments = {"share": given.share, "seed": given.seed, "limit": given.limit}
     for name in ("shuffle", "classes", "packed"):
         if hasattr(given, name):
@@ -209,13 +202,6 @@ def settings(given: argparse.Namespace) -> dict:
     return arguments
 
 
-def run(main: Callable[[], dict[str, int]]) -> int:
-    """Carry out a converter, say what it wrote, return the exit status."""
-    name = Path(sys.argv[0]).stem
-    try:
-        facts = main()
-    except ConversionError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return 1
+def say(facts: dict[str, int]) -> None:
+    """Print what a converter wrote."""
     print(f"{facts['train']:,} training and {facts['test']:,} test examples, {facts['classes']:,} classes")
-    return 0

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import ConversionError, Example, line_error, lines, options, run, settings, write
+from scripts.convert.source import Example, line_error, lines, options, say, settings, write
+from scripts.lib.command_line import run
+from scripts.lib.processes import BenchError
 
 FEATURE = re.compile(rb"(\d+):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 LABEL = re.compile(rb"[-+]?\d+(?:\.0*)?")
@@ -24,7 +25,7 @@ HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\s*")
 
 
 def features(path: Path, number: int, words: list[bytes]) -> bytes:
-    """Return the features of a line as VW text; raise ConversionError at the first that is invalid."""
+    """Return the features of a line as VW text; raise BenchError at the first that is invalid."""
     for word in words:
         if not FEATURE.fullmatch(word):
             raise line_error(path, number, f"{word.decode(errors='replace')!r} is no index:value such as 17:0.5")
@@ -69,10 +70,10 @@ def examples(paths: list[Path], several: str, seed: int) -> Iterator[Example]:
             if label is not None:
                 yield label, rest
         if announced is not None and announced != count:
-            raise ConversionError(f"{path}: the first line announces {announced:,} examples, there are {count:,}")
+            raise BenchError(f"{path}: the first line announces {announced:,} examples, there are {count:,}")
 
 
-def main() -> dict[str, int]:
+def main() -> None:
     """Execute the conversion that the command line requests."""
     parser = options(__doc__)
     parser.add_argument("--several", choices=("error", "lists", "first", "draw", "skip"), default="error")
@@ -83,8 +84,8 @@ def main() -> dict[str, int]:
 
     lists = given.several == "lists"
     test = source(given.test) if given.test else None
-    return write(given.out, source(given.train), test, lists=lists, **settings(given))
+    say(write(given.out, source(given.train), test, lists=lists, **settings(given)))
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    run(main)

@@ -10,11 +10,11 @@ words or numbers; `3.` is 3.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import Example, line_error, lines, options, run, settings, write
+from scripts.convert.source import Example, line_error, lines, options, say, settings, write
+from scripts.lib.command_line import run
 
 
 def value(word: str) -> float | None:
@@ -55,15 +55,15 @@ def examples(paths: list[Path]) -> Iterator[Example]:
             yield name.encode(), b"|f " + " ".join(words).encode()
 
 
-def main() -> dict[str, int]:
+def main() -> None:
     """Execute the conversion that the command line requests."""
     given = options(__doc__).parse_args()
 
     def source(paths):
         return lambda: examples(paths)
 
-    return write(given.out, source(given.train), source(given.test) if given.test else None, **settings(given))
+    say(write(given.out, source(given.train), source(given.test) if given.test else None, **settings(given)))
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    run(main)

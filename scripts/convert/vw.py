@@ -11,12 +11,13 @@ Empty lines and those without a label do not count.
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from scripts.convert.source import ConversionError, Example, line_error, lines, options, run, settings, write
+from scripts.convert.source import Example, line_error, lines, options, say, settings, write
+from scripts.lib.command_line import run
+from scripts.lib.processes import BenchError
 
 BARE = re.compile(rb"\|(?=\s|$)")
 
@@ -47,7 +48,7 @@ def values(rest: bytes) -> tuple[bytes, dict[bytes, float]]:
         pairs = [word.partition(b":")[::2] for word in words]
         return head, {name: float(value or 1) for name, value in pairs}
     except ValueError:
-        raise ConversionError(f"--subtract_mean: {rest[:60]!r} are not all features with a value") from None
+        raise BenchError(f"--subtract_mean: {rest[:60]!r} are not all features with a value") from None
 
 
 def centred(source: Callable[[], Iterator[Example]], mean: dict[bytes, float]) -> Iterator[Example]:
@@ -57,7 +58,7 @@ def centred(source: Callable[[], Iterator[Example]], mean: dict[bytes, float]) -
         yield label, head + b"".join(b" %s:%.6g" % (name, own.get(name, 0.0) - m) for name, m in mean.items())
 
 
-def main() -> dict[str, int]:
+def main() -> None:
     """Execute the conversion that the command line requests."""
     parser = options(__doc__)
     parser.add_argument("--namespace", default="f", help="of features that have none (default: f)")
@@ -66,7 +67,7 @@ def main() -> dict[str, int]:
     parser.add_argument("--subtract_mean", action="store_true", help="of every feature; needs one namespace")
     given = parser.parse_args()
     if given.lists and given.classes:
-        raise ConversionError("--classes: cannot be given with --lists, whose labels are numbered anew")
+        raise BenchError("--classes: cannot be given with --lists, whose labels are numbered anew")
     mean: Counter[bytes] = Counter()
 
     def source(paths):
@@ -80,8 +81,8 @@ def main() -> dict[str, int]:
                 mean[name] += value / len(examples_read)
 
     test = source(given.test) if given.test else None
-    return write(given.out, source(given.train), test, lists=given.lists, **settings(given))
+    say(write(given.out, source(given.train), test, lists=given.lists, **settings(given)))
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    run(main)

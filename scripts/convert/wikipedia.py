@@ -9,14 +9,14 @@ languages.
 
 from __future__ import annotations
 
-import argparse
 import html
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import ConversionError, lines
+from scripts.convert.source import lines
+from scripts.lib.command_line import new_parser, run
+from scripts.lib.processes import BenchError
 
 BEGIN = re.compile(r"<text\b[^>]*?(/?)>")
 REMOVED = re.compile(
@@ -80,9 +80,9 @@ def articles(path: Path) -> Iterator[str]:
         yield "\n".join(parts)
 
 
-def main() -> int:
-    """Write the articles' words; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main() -> None:
+    """Write the articles' words."""
+    parser = new_parser(__doc__)
     parser.add_argument("dump", type=Path, metavar="DUMP", help="XML, plain or packed")
     parser.add_argument("out", type=Path, metavar="FILE")
     parser.add_argument("--limit", type=int, metavar="N", help="first N articles")
@@ -90,25 +90,20 @@ def main() -> int:
     given.out.parent.mkdir(parents=True, exist_ok=True)
     part = given.out.with_name(given.out.name + ".part")
     count = tokens = 0
-    try:
-        with open(part, "w", encoding="ascii", newline="\n") as file:
-            for markup in articles(given.dump):
-                if count == given.limit:
-                    break
-                words = plain(markup)
-                if words:
-                    file.write(words + "\n")
-                    count += 1
-                    tokens += words.count(" ") + 1
-        if not count:
-            raise ConversionError(f"{given.dump}: no article (<text>...</text>) in it")
-    except ConversionError as error:
-        print(f"wikipedia: {error}", file=sys.stderr)
-        return 1
+    with open(part, "w", encoding="ascii", newline="\n") as file:
+        for markup in articles(given.dump):
+            if count == given.limit:
+                break
+            words = plain(markup)
+            if words:
+                file.write(words + "\n")
+                count += 1
+                tokens += words.count(" ") + 1
+    if not count:
+        raise BenchError(f"{given.dump}: no article (<text>...</text>) in it")
     part.replace(given.out)
     print(f"{count:,} articles, {tokens:,} words")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -18,23 +18,14 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from scripts.convert.source import (
-    ConversionError,
-    Example,
-    line_error,
-    lines,
-    options,
-    plain_name,
-    run,
-    settings,
-    write,
-)
+from scripts.convert.source import Example, line_error, lines, options, plain_name, say, settings, write
+from scripts.lib.command_line import run
+from scripts.lib.processes import BenchError
 
 RARE = b"<oov>"
 END = b"<eos>"
@@ -78,7 +69,7 @@ def vectors(path: Path) -> dict[bytes, bytes]:
         except ValueError:
             raise line_error(path, number, "what follows the word are not all numbers") from None
     if not by_word:
-        raise ConversionError(f"{path}: no vectors in it")
+        raise BenchError(f"{path}: no vectors in it")
     return by_word
 
 
@@ -114,7 +105,7 @@ def examples(text: Text, known: set[bytes], rare: str, context: int, join: bool,
             before.append(feature(word))
 
 
-def main() -> dict[str, int]:
+def main() -> None:
     """Execute the conversion that the command line requests."""
     parser = options(__doc__, several=False)
     parser.add_argument(
@@ -130,7 +121,7 @@ def main() -> dict[str, int]:
     parser.add_argument("--vectors", type=Path, metavar="FILE", help="vectors of words to use as features")
     given = parser.parse_args()
     if not 1 <= given.context <= len(PLACES):
-        raise ConversionError(f"--context {given.context}: must be in 1..{len(PLACES)}")
+        raise BenchError(f"--context {given.context}: must be in 1..{len(PLACES)}")
     wanted = settings(given)
     limit = wanted.pop("limit")  # of lines, not of examples
     if given.test:
@@ -138,24 +129,25 @@ def main() -> dict[str, int]:
     else:
         n = sum(1 for _ in text_of(given.train, limit)())
         if n < 2:
-            raise ConversionError(f"{n} lines cannot be split into training and test lines")
+            raise BenchError(f"{n} lines cannot be split into training and test lines")
         test_indices = set(random.Random(given.seed).sample(range(n), max(1, round(n * given.share))))
         train = text_of(given.train, limit, lambda i: i not in test_indices)
         test = text_of(given.train, limit, lambda i: i in test_indices)
     known = vocabulary(train, given.vocabulary, given.least, given.join, given.letters)
     if RARE in known:
-        raise ConversionError(f"the text has the word {RARE.decode()}, which is to be the class of rare words")
+        raise BenchError(f"the text has the word {RARE.decode()}, which is to be the class of rare words")
     word_vectors = vectors(given.vectors) if given.vectors else None
     text_options = (set(known), given.rare, given.context, given.join, word_vectors)
     labels = known + ([RARE] if given.rare == "class" else [])
-    return write(
+    facts = write(
         given.out,
         lambda: examples(train, *text_options),
         lambda: examples(test, *text_options),
         labels=labels,
         **wanted,
     )
+    say(facts)
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    run(main)

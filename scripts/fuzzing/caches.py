@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from scripts.fuzzing.draw import drawn, weighted
 from scripts.fuzzing.models import INTEGERS, anything
-from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Limits, Outcome
+from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Outcome, Part, wrong
 from scripts.fuzzing.seeds import CLASSES, DATA
 from scripts.fuzzing.texts import chosen
 from xclass.cache import batch_codec, cache_file
@@ -66,20 +66,19 @@ class Case(NamedTuple):
     data: str = ""  # how the data changed since
 
 
-class Caches:
+class Caches(Part):
     """The part `caches` of the campaign."""
 
     name = "caches"
 
-    def __init__(self, only: str = ""):
-        self.limits = Limits()
+    def __init__(self, only: str = "") -> None:
+        super().__init__()
         self._sets = [name for name in SETS if re.search(only, name)]
         self._caches: dict[str, bytes] = {}
         self._models: dict[str, bytes] = {}
         self._plain: dict[tuple, bytes] = {}
 
     def prepare(self, bench: Bench) -> None:
-        """Make the caches to start from."""
         for name in self._sets:
             bench.reset()
             bench.put("data.vw", _data(name))
@@ -96,7 +95,6 @@ class Caches:
                 self.run(Case(name, (), "", use), bench)
 
     def cases(self, seed: int, n: int) -> list[Case]:
-        """Draw about `n` cases."""
         share = st.floats(0, 1)
         damage = st.one_of(
             st.tuples(st.just("byte"), share, st.integers(0, 255)),
@@ -163,28 +161,19 @@ class Caches:
         return drawn(case, n, seed)
 
     def group(self, case: Case) -> str:
-        """Count damaged, crafted and stale caches."""
-        return (
-            "whole"
-            if not case.changes and not case.data
-            else "stale"
-            if not case.changes
-            else "crafted"
-            if _is_crafted(case)
-            else "damaged"
-        )
+        if not case.changes:
+            return "stale" if case.data else "whole"
+        return "crafted" if _is_crafted(case) else "damaged"
 
     def run(self, case: Case, bench: Bench) -> Outcome:
-        """Run with a cache and compare with a run without one."""
         data = _changed_data(_data(case.name), case.data)
         bench.put("data.vw", data)
         os.utime("data.vw", (1e9, 1e9) if case.data in ("", "same size and time") else (1.1e9, 1.1e9))
         bench.put("m.model", self._models[case.name])
         words = self.words(case)
-        if case.use == "two writers":
-            bench.put("out/" + CACHE, self._crafted(case))
-            return self._two_writers(case, words, bench)
         bench.put("out/" + CACHE, self._crafted(case))
+        if case.use == "two writers":
+            return self._two_writers(case, words, bench)
         result = bench.xclass(*words)
         outcome = bench.judge(result, len(self._caches[case.name]) + len(data))
         if outcome.kind != ACCEPTED:
@@ -195,10 +184,8 @@ class Caches:
                 and "this is not a cache of xclass" not in result.err  # its first bytes were changed
                 and not self._refused_anyway(case, bench)
             ):
-                return Outcome(
-                    "wrong result",
-                    f"refused with the cache only: {result.err}",
-                    "refused because of a cache: " + result.err[:70],
+                return wrong(
+                    f"refused with the cache only: {result.err}", "refused because of a cache: " + result.err[:70]
                 )
             return outcome
         if _is_crafted(case):
@@ -207,20 +194,15 @@ class Caches:
             predicted = file.read()
         wanted = self._without(case if case.use != "alone" else case._replace(data=""), bench)
         if predicted != wanted:
-            return Outcome("wrong result", "other predictions than without the cache", "other predictions with a cache")
+            return wrong("other predictions than without the cache", "other predictions with a cache")
         if case.use != "alone":
             again = bench.xclass(*words)
             with open("out/p", "rb") as file:
                 if again.status != 0 or file.read() != wanted:
-                    return Outcome(
-                        "wrong result",
-                        f"the cache made anew gives something else: {again.err}",
-                        "a cache made anew is wrong",
-                    )
+                    return wrong(f"the cache made anew gives something else: {again.err}", "a cache made anew is wrong")
         return outcome
 
     def words(self, case: Case) -> tuple[str, ...]:
-        """Return the command line of a case."""
         more = [] if case.other.split()[:1] and case.other.split()[0] in SETS[case.name][1] else case.other.split()
         words = [*SETS[case.name][1].split(), *more, "--cache_file", f"out/{CACHE}", "-p", "out/p", "--quiet"]
         if case.use == "alone":
@@ -265,16 +247,14 @@ class Caches:
         if outcome.kind not in (ACCEPTED, REFUSED):
             return outcome
         if status != result.status:
-            return Outcome(
-                "wrong result",
-                f"one writer ends with {result.status}, the other with {status}: {result.err}",
-                "two writers differ",
+            return wrong(
+                f"one writer ends with {result.status}, the other with {status}: {result.err}", "two writers differ"
             )
         if result.status == 0 and not _is_crafted(case):
             bench.xclass(*[{"out/p": "out/r"}.get(word, word) for word in words])
             texts = [open(f"out/{name}", "rb").read() for name in "pqr"]  # noqa: SIM115
             if set(texts) != {self._without(case, bench)}:
-                return Outcome("wrong result", "two writers of one cache", "other predictions with two writers")
+                return wrong("two writers of one cache", "other predictions with two writers")
         return outcome
 
     def _crafted(self, case: Case) -> bytes:
@@ -284,16 +264,12 @@ class Caches:
         return content
 
     def smaller(self, case: Case) -> Iterator[Case]:
-        """Leave changes out."""
-        for i in range(len(case.changes)):
-            if len(case.changes) > 1:
-                yield case._replace(changes=case.changes[:i] + case.changes[i + 1 :])
+        yield from super().smaller(case)
         for plainer in (case._replace(other=""), case._replace(data=""), case._replace(use="data")):
             if plainer != case:
                 yield plainer
 
     def reproduction(self, case: Case) -> dict[str, bytes]:
-        """Return the files of a case."""
         data = _changed_data(_data(case.name), case.data)
         return {"data.vw": data, "m.model": self._models[case.name], "out/" + CACHE: self._crafted(case)}
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scripts.fuzzing.runs import ACCEPTED, Bench, Limits, Outcome
+from scripts.fuzzing.runs import ACCEPTED, Bench, Outcome, Part, wrong
 from xclass.formats import detect
 from xclass.text import numbers, parser, reader
 
@@ -157,47 +157,40 @@ def drawn(rng: random.Random, place: str, n: int) -> Case:
     return Case(place, tuple(texts))
 
 
-class Decimals:
+class Decimals(Part):
     """The part `numbers` of the campaign."""
 
     name = "numbers"
 
-    def __init__(self, only: str = ""):
-        self.limits = Limits()
+    def __init__(self, only: str = "") -> None:
+        super().__init__()
 
     def prepare(self, bench: Bench) -> None:
-        """Load the kernels."""
         for case in self.cases(0, len(PLACES)):
             differences(case)
 
     def cases(self, seed: int, n: int) -> list[Case]:
-        """Draw `n` cases."""
         rng = random.Random(seed)
         places = list(PLACES)
         return [drawn(rng, places[i % len(places)], BATCH) for i in range(n)]
 
     def run(self, case: Case, bench: Bench) -> Outcome:
-        """Read the texts of a case and compare."""
         found = differences(case)
         if found:
-            return Outcome("wrong result", "\n".join(found), f"{case.place} differs from Python", len(case.texts))
+            return wrong("\n".join(found), f"{case.place} differs from Python", len(case.texts))
         return Outcome(ACCEPTED, lines=len(case.texts))
 
     def smaller(self, case: Case) -> Iterator[Case]:
-        """Yield halves of the case, then it without one text."""
         half = len(case.texts) // 2
         for texts in (case.texts[:half], case.texts[half:]) if half > 1 else ((text,) for text in case.texts):
             if texts != case.texts:
                 yield case._replace(texts=texts)
 
     def group(self, case: Case) -> str:
-        """Count by the place."""
         return case.place
 
     def reproduction(self, case: Case) -> dict[str, bytes]:
-        """Return the file that the command of `words` reads."""
         return {"data": content(case)}
 
     def words(self, case: Case) -> tuple[str, ...]:
-        """Return a command that shows the numbers."""
         return ("-d", "data", "--format", PLACES[case.place][0] or "vw", "--audit", "--noconstant")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from scripts.fuzzing.draw import drawn, weighted
 from scripts.fuzzing.model_bytes import RAW, packed
-from scripts.fuzzing.runs import ACCEPTED, Bench, Limits, Outcome
+from scripts.fuzzing.runs import ACCEPTED, Bench, Outcome, Part, wrong
 from scripts.fuzzing.seeds import CLASSES, DATA, MODELS, SHRUNK
 from xclass.cli import command as cli
 from xclass.cli import help_text
@@ -75,19 +75,18 @@ class Contents(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-class Models:
+class Models(Part):
     """The part `models` of the campaign."""
 
     name = "models"
 
-    def __init__(self, only: str = ""):
-        self.limits = Limits()
+    def __init__(self, only: str = "") -> None:
+        super().__init__()
         self.originals: dict[str, Contents] = {}
         self._names = [name for name in MODELS if re.search(only, name)]
         self._uses: dict[str, list[str]] = {}
 
     def prepare(self, bench: Bench) -> None:
-        """Train the models to start from and find out which uses each of them has."""
         for name in self._names:
             data, options = MODELS[name]
             learn(bench, "-d", data, *options.split(), "-f", "out/m", "--quiet")
@@ -112,7 +111,6 @@ class Models:
         return bench.xclass(*self.words(Case(name, (), use))).status == 0
 
     def cases(self, seed: int, n: int) -> list[Case]:
-        """Draw about `n` cases."""
         return drawn(st.sampled_from(self._names).flatmap(self._case), n, seed)
 
     def _case(self, name: str) -> st.SearchStrategy[Case]:
@@ -121,11 +119,9 @@ class Models:
         return st.builds(Case, st.just(name), few.map(tuple), st.sampled_from(self._uses[name.split()[0]]))
 
     def group(self, case: Case) -> str:
-        """Count by the reduction."""
         return case.seed.split()[0]
 
     def run(self, case: Case, bench: Bench) -> Outcome:
-        """Write the model, use it, and see whether what it turned into can be used."""
         model = self.crafted(case)
         content = packed(*model, next((change[1] for change in case.changes if change[0] == "raw"), ""))
         bench.put(MODEL, content)
@@ -134,23 +130,16 @@ class Models:
         outcome = bench.judge(result, len(content))
         if outcome.kind != ACCEPTED or "-f out/m" not in USES[case.use]:
             return outcome
-        saved = model_file.load("out/m")
-        wild = [n for n, a in saved.arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()]
-        if finite and wild:
-            return Outcome(
-                "non-finite model", f"{wild[0]} is not finite", f"{case.seed.split()[0]} {wild[0].split('.')[-1]}"
-            )
+        if finite and (name := not_finite("out/m")):
+            return Outcome("non-finite model", f"{name} is not finite", f"{case.seed.split()[0]} {name.split('.')[-1]}")
         again = bench.xclass("-t", "-i", "out/m", "-d", MODELS[case.seed][0], "--quiet")
         if again.status != 0:
             if again.trace:
                 return bench.judge(again)
-            return Outcome(
-                "wrong result", f"what it saved is refused: {again.err}", "a saved model is refused: " + again.err[:60]
-            )
+            return wrong(f"what it saved is refused: {again.err}", "a saved model is refused: " + again.err[:60])
         return outcome
 
     def words(self, case: Case) -> tuple[str, ...]:
-        """Return the command line of a case."""
         words = ["-i", MODEL, *USES[case.use].split()]
         subcommand = case.use.split()[0]
         if subcommand in ("shrink", "merge"):
@@ -162,10 +151,7 @@ class Models:
         return (*words, *(() if case.use == "loud" else ("--quiet",)))
 
     def smaller(self, case: Case) -> Iterator[Case]:
-        """Leave changes out, then turn to simpler uses."""
-        for i in range(len(case.changes)):
-            if len(case.changes) > 1:
-                yield case._replace(changes=case.changes[:i] + case.changes[i + 1 :])
+        yield from super().smaller(case)
         for use in ("predict", "learn"):
             if list(USES).index(use) < list(USES).index(case.use):
                 yield case._replace(use=use)
@@ -182,7 +168,6 @@ class Models:
         return model
 
     def reproduction(self, case: Case) -> dict[str, bytes]:
-        """Return the files of a case."""
         raw = next((change[1] for change in case.changes if change[0] == "raw"), "")
         return {MODEL: packed(*self.crafted(case), raw), MODELS[case.seed][0]: DATA[MODELS[case.seed][0]]}
 
@@ -193,6 +178,12 @@ def learn(bench: Bench, *words: str) -> None:
     result = bench.xclass(*words)
     if result.status != 0:
         raise RuntimeError(f"xclass {' '.join(words)}: {result.err}{result.trace}")
+
+
+def not_finite(path: str) -> str:
+    """Return the name of an array of a model that has a number that is not finite, empty if there is none."""
+    arrays = model_file.load(path).arrays
+    return next((n for n, a in arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()), "")
 
 
 # -- drawing changes ---------------------------------------------------------------------------------------------
@@ -359,8 +350,13 @@ def _changes_of(name: str, originals: dict[str, Contents]) -> st.SearchStrategy[
         st.tuples(st.just("swap"), some, some),
         st.tuples(st.just("drop"), some),
         st.tuples(
-            st.just("rename"), some, st.sampled_from(["x", "weights.x", "tree.9.left", "", "é", "../x", "named_labels"])
+            st.just("rename"),
+            some,
+            st.sampled_from(
+                ["x", "weights.x", "tree.9.left", "", "é", "../x", "named_labels", "weights.index", "weights.in_use"]
+            ),
         ),
+        st.tuples(st.just("once"), some, st.booleans()),
         st.tuples(st.just("graft"), some, st.sampled_from(sorted(originals))),
         st.tuples(st.just("graft all"), st.sampled_from(sorted(originals))),
     )
@@ -422,6 +418,11 @@ def apply(change: tuple, model: Contents, others: dict[str, Contents]) -> None:
     elif kind == "rename":
         if args[0] in arrays:
             arrays[args[1]] = arrays.pop(args[0])
+    elif kind == "once":
+        if args[0] in arrays:
+            arrays[f"{args[0]}.each"] = arrays.pop(args[0]).reshape(-1)[:1]
+            if args[1]:
+                arrays[f"{args[0].rpartition('.')[0]}.in_use"] = np.full(1 << 16, 255, np.uint8)
     elif kind == "drop":
         arrays.pop(args[0], None)
     elif kind != "raw" and args[0] in arrays:

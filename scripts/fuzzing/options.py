@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from scripts.fuzzing.draw import drawn
-from scripts.fuzzing.models import MODEL, learn
-from scripts.fuzzing.runs import Bench, Limits, Outcome
+from scripts.fuzzing.models import DECLARED, MODEL, learn
+from scripts.fuzzing.runs import Bench, Limits, Outcome, Part
 from scripts.fuzzing.seeds import DATA, MODELS
 from xclass.cli import command as cli
-from xclass.cli import help_text
 from xclass.options import declare
 
 INPUTS = ("classes.vw", "names.vw", "numbers.vw", "signs.vw", "columns.vw", "lists.vw", "list_names.vw")
@@ -76,27 +75,24 @@ class Case(NamedTuple):
     data: str
 
 
-class OptionSets:
+class OptionSets(Part):
     """The part `options` of the campaign."""
 
     name = "options"
 
-    def __init__(self, only: str = ""):
+    def __init__(self, only: str = "") -> None:
         self.limits = Limits(cpu=8.0, memory=4 << 30, interrupt=True)
-        self._declared = {n: o for s in help_text.sections(*cli.option_groups()) for n, o in s.options.items()}
         self._models = [name for name in MODELS if re.search(only, name)]
         self._first = True
         self._model = b""
 
     def prepare(self, bench: Bench) -> None:
-        """Load the kernels of every reduction."""
         for data, options in map(MODELS.get, self._models):
             learn(bench, "-d", data, *options.split(), "-f", "out/m", "--quiet")
         with open("out/m", "rb") as file:
             self._model = file.read()
 
     def cases(self, seed: int, n: int) -> list[Case]:
-        """Draw about `n` cases; the first ones of a campaign are FIXED."""
         fixed = []
         if self._first and n >= len(FIXED):  # in a short campaign they would take all of the time
             self._first = False
@@ -107,7 +103,7 @@ class OptionSets:
         records = cli.option_groups()[1]
         own = {record.name: declare.options_of(record.options) for record in records}
         reductions = [name for name in own if name != "scalar"]
-        common = {n: o for n, o in self._declared.items() if not any(n in options for options in own.values())}
+        common = {n: o for n, o in DECLARED.items() if not any(n in options for options in own.values())}
 
         def words(name: str, option: Any) -> st.SearchStrategy[tuple[str, ...]]:
             flag = st.sampled_from(option.flags)
@@ -121,7 +117,7 @@ class OptionSets:
             name = draw(st.sampled_from([*reductions, *reductions, "multiclass", "scalar", "any"]))
             pool = dict(common)
             if name == "any":
-                pool = dict(self._declared)
+                pool = dict(DECLARED)
             elif name == "multiclass":
                 chosen.append(("--multiclass",))
                 pool |= own["cpt"]
@@ -161,7 +157,6 @@ class OptionSets:
         return st.sampled_from(TEXTS) | st.text(max_size=4).filter(lambda text: "\0" not in text)
 
     def group(self, case: Case) -> str:
-        """Count by the reduction."""
         own = [word[0] for word in case.words if word[0].startswith("--")]
         return (
             "fixed"
@@ -172,7 +167,6 @@ class OptionSets:
         )
 
     def run(self, case: Case, bench: Bench) -> Outcome:
-        """Carry out a command line."""
         bench.allowed_anywhere = ".cache" if {"-c", "--cache"} & {word[0] for word in case.words} else ""
         bench.put(MODEL, self._model)
         bench.put("names", b"name0\nname1\nname2\n")
@@ -187,17 +181,14 @@ class OptionSets:
         return bench.judge(result)
 
     def words(self, case: Case) -> tuple[str, ...]:
-        """Return the command line of a case."""
         given = [word for words in case.words for word in words]
         data = "classes.vw" if "classes.vw" in given else case.data  # which no output may replace, if it is the data
         return (*given, *(("-d", data) if data else ()))
 
     def smaller(self, case: Case) -> Iterator[Case]:
-        """Leave options out."""
         for i in range(len(case.words)):
             yield case._replace(words=case.words[:i] + case.words[i + 1 :])
 
     def reproduction(self, case: Case) -> dict[str, bytes]:
-        """Return the files of a case."""
         files = {MODEL: self._model, "names": b"name0\nname1\nname2\n"}
         return files if case.data else {**files, "stdin": DATA["classes.vw"]}

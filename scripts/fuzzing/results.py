@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from scripts.fuzzing.draw import drawn
 from scripts.fuzzing.models import learn
-from scripts.fuzzing.runs import REFUSED, Bench, Limits, Outcome
+from scripts.fuzzing.runs import REFUSED, Bench, Limits, Outcome, Part
 from scripts.fuzzing.seeds import CLASSES, DATA
 from scripts.fuzzing.texts import changed
 
@@ -27,7 +27,6 @@ READERS = {  # kind of file -> the command that reads it
     "summary": "compare good.json crafted",
     "first summary": "compare crafted good.json --json out/c",
     "state": f"tune -d classes.vw {OAA} --time 1s --quiet --state crafted",
-    "curve": "report -i good.model -d classes.vw --json out/r --curve crafted",
     "texts of classes": "report -i good.model -d classes.vw --json out/r --class_names crafted",
     "predictions": "compare good.predictions crafted -d classes.vw",
     "probabilities": "compare good.predictions crafted -d classes.vw",
@@ -59,25 +58,24 @@ class Case(NamedTuple):
     rate: float
 
 
-class Results:
+class Results(Part):
     """The part `results` of the campaign."""
 
     name = "results"
 
-    def __init__(self, only: str = ""):
+    def __init__(self, only: str = "") -> None:
         self.limits = Limits(cpu=30.0, memory=512 << 20, interrupt=True)
         self._good: dict[str, bytes] = {}
         self._beside: dict[str, bytes] = {}
         self._kinds = list(READERS)
 
     def prepare(self, bench: Bench) -> None:
-        """Write a good file of each kind, and load what the commands need."""
         learn(
             bench, "-d", "classes.vw", *OAA.split(), "--loss_function", "logistic", "-f", "out/m", "-p", "out/p",
-            "--summary", "out/s", "--curve", "out/c", "--quiet",
+            "--summary", "out/s", "--quiet",
         )  # fmt: skip
         bench.xclass("-d", "classes.vw", "-t", "-i", "out/m", "--probabilities", "-p", "out/probabilities", "--quiet")
-        names = ("m", "p", "s", "c", "probabilities")
+        names = ("m", "p", "s", "probabilities")
         written = {name: (bench.folder / "out" / name).read_bytes() for name in names}
         learn(bench, "-d", "classes.vw", *CPT.split(), "--save_tree", "out/t", "--quiet")
         written["t"] = (bench.folder / "out" / "t").read_bytes()
@@ -86,7 +84,7 @@ class Results:
         written["state"] = (bench.folder / "out" / "state").read_bytes()
         self._beside = {"good.json": written["s"], "good.model": written["m"], "good.predictions": written["p"]}
         self._good = {
-            "summary": written["s"], "first summary": written["s"], "state": written["state"], "curve": written["c"],
+            "summary": written["s"], "first summary": written["s"], "state": written["state"],
             "texts of classes": b"".join(b"%d\tname %d\n" % (y, y) for y in range(1, CLASSES + 1)),
             "predictions": written["p"], "probabilities": written["probabilities"],
             "named labels": b"".join(b"name%d\n" % y for y in range(CLASSES)), "tree": written["t"],
@@ -98,7 +96,6 @@ class Results:
                 self._kinds.remove(kind)
 
     def cases(self, seed: int, n: int) -> list[Case]:
-        """Draw about `n` cases."""
         value = st.sampled_from([*OTHER, *map(_Raw, RAW)])
         changes = st.lists(value, min_size=0, max_size=2).map(tuple)
         rates = st.sampled_from([0.0, 0.0, 0.0, 1e-4, 1e-3, 1e-2, 0.3])
@@ -107,11 +104,9 @@ class Results:
         return drawn(st.builds(Case, st.sampled_from(kinds), st.integers(0, 2**32 - 1), changes, rates), n, seed)
 
     def group(self, case: Case) -> str:
-        """Count by the kind of file."""
         return case.kind
 
     def run(self, case: Case, bench: Bench) -> Outcome:
-        """Give a changed file to the command that reads it."""
         content = self.content(case)
         for name, good in self._beside.items():
             bench.put(name, good)
@@ -134,7 +129,6 @@ class Results:
         return changed(good, case.seed, case.rate)
 
     def words(self, case: Case) -> tuple[str, ...]:
-        """Return the command line of a case."""
         # a state is replaced, so it is in the folder that may be written
         return tuple(READERS[case.kind].replace(FILE, self._place(case)).split())
 
@@ -144,7 +138,6 @@ class Results:
         return f"out/{FILE}" if case.kind == "state" else FILE
 
     def smaller(self, case: Case) -> Iterator[Case]:
-        """Leave changes out."""
         if case.rate and case.changes:
             yield case._replace(rate=0.0)
             yield case._replace(changes=())
@@ -152,7 +145,6 @@ class Results:
             yield case._replace(changes=case.changes[:i] + case.changes[i + 1 :])
 
     def reproduction(self, case: Case) -> dict[str, bytes]:
-        """Return the files of a case."""
         return {**self._beside, **DATA, self._place(case): self.content(case)}
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import io
 import os
 import pickle
 import re
@@ -29,9 +28,11 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from xclass.cli import command as cli
+from scripts.lib import in_process
+from scripts.lib.in_process import Result
+from scripts.lib.processes import cpu_seconds
 from xclass.kernels import jit
 
 ACCEPTED, REFUSED, INTERRUPTED = "accepted", "refused", "interrupted"
@@ -59,13 +60,9 @@ class Outcome(NamedTuple):
     lines: int = 0  # of text that were read
 
 
-class Result(NamedTuple):
-    """How one command line ended."""
-
-    status: int
-    out: bytes
-    err: str
-    trace: str  # empty where no exception left the command
+def wrong(detail: str, signature: str, lines: int = 0) -> Outcome:
+    """Return the outcome of a case whose result is wrong."""
+    return Outcome("wrong result", detail, signature, lines)
 
 
 @dataclass
@@ -79,26 +76,42 @@ class Limits:
     interrupt: bool = False  # whether a case that takes longer than `cpu` is accepted if it ends after Ctrl-C
 
 
-class Part(Protocol):
-    """One kind of input."""
+class Part:
+    """One kind of input, and what parts have in common; a case is a named tuple."""
 
-    name: str
-    limits: Limits
+    name = ""
 
-    def prepare(self, folder: Path) -> None:
+    def __init__(self, only: str = "") -> None:
+        self.limits = Limits()
+
+    def prepare(self, bench: Bench) -> None:
         """Make what the cases start from, and load all kernels they use."""
 
     def cases(self, seed: int, n: int) -> list[Any]:
         """Return about `n` cases, the same for the same seed."""
+        raise NotImplementedError
 
     def run(self, case: Any, bench: Bench) -> Outcome:
         """Carry out a case in the worker."""
+        raise NotImplementedError
+
+    def words(self, case: Any) -> tuple[str, ...]:
+        """Return the command line of a case."""
+        raise NotImplementedError
 
     def smaller(self, case: Any) -> Iterator[Any]:
-        """Yield cases that are a little simpler."""
+        """Yield cases that are a little simpler: without one of several changes."""
+        for i in range(len(case.changes)):
+            if len(case.changes) > 1:
+                yield case._replace(changes=case.changes[:i] + case.changes[i + 1 :])
 
     def group(self, case: Any) -> str:
         """Return what the case is counted under."""
+        raise NotImplementedError
+
+    def reproduction(self, case: Any) -> dict[str, bytes]:
+        """Return the files of a case."""
+        return {}
 
 
 @dataclass
@@ -147,27 +160,14 @@ class Bench:
         """Carry out a command line in this process."""
         self.last = words
         self.files_before = self._files()
-        streams = sys.stdin, sys.stdout, sys.stderr
-        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace")
-        nothing = open(os.devnull)  # noqa: SIM115
-        sys.stdin = nothing if stdin is None else io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
-        sys.stdout, sys.stderr = out, err
-        trace, status = "", -1
         self.watching = True
         try:
-            status = cli.status(list(words))
-        except BaseException:
-            trace = traceback.format_exc()
+            result = in_process.xclass(words, stdin=stdin)
         finally:
             self.watching = False
-            sys.stdin, sys.stdout, sys.stderr = streams
-            nothing.close()
-        out.flush()
-        err.flush()
-        err_text = err.buffer.getvalue().decode("utf-8", "replace")
-        if not trace and "Traceback (most recent call last)" in err_text:  # of a thread
-            trace = err_text
-        return Result(status, out.buffer.getvalue(), err_text, trace)
+        if not result.trace and "Traceback (most recent call last)" in result.err:  # of a thread
+            return result._replace(trace=result.err)
+        return result
 
     def judge(self, result: Result, size: int = 0) -> Outcome:
         """Return what every command is judged by; `size`: bytes of its inputs."""
@@ -374,7 +374,7 @@ def _watch(
     pid: int, reading: int, first: int, limits: Limits, folder: Path
 ) -> Iterator[tuple[int, Outcome, tuple[str, ...]]]:
     """Yield the outcomes that a worker sends; at its end, yield the outcome of the case that it was carrying out."""
-    now, began, used, interrupted = first, time.monotonic(), _cpu(pid), False
+    now, began, used, interrupted = first, time.monotonic(), cpu_seconds(pid), False
     data = b""
     while True:
         ready, _, _ = select.select([reading], [], [], 0.25)
@@ -388,12 +388,12 @@ def _watch(
                 i, outcome, last = pickle.loads(data[4:size])
                 data = data[size:]
                 if outcome is None:
-                    now, began, used, interrupted = i, time.monotonic(), _cpu(pid), False
+                    now, began, used, interrupted = i, time.monotonic(), cpu_seconds(pid), False
                 else:
                     yield i, outcome, last
                     now = i + 1
             continue
-        cpu, passed = _cpu(pid) - used, time.monotonic() - began
+        cpu, passed = cpu_seconds(pid) - used, time.monotonic() - began
         if cpu > limits.cpu and limits.interrupt and not interrupted:
             interrupted = True
             os.kill(pid, signal.SIGINT)
@@ -411,16 +411,6 @@ def _watch(
     elif os.WEXITSTATUS(status):
         stderr = (folder / "stderr").read_text(errors="replace")[-2000:]
         yield now, Outcome("crash", f"the worker ended with {os.WEXITSTATUS(status)}: {stderr}", "exit"), ()
-
-
-def _cpu(pid: int) -> float:
-    """Return the CPU seconds of a process."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            words = file.read().rpartition(b")")[2].split()
-    except FileNotFoundError:
-        return 0.0
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def smallest(

@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 
 from scripts.fuzzing.data_formats import FORMATS, OPTIONS, in_format
 from scripts.fuzzing.draw import drawn, weighted
-from scripts.fuzzing.models import learn
-from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Limits, Outcome, Result
+from scripts.fuzzing.models import learn, not_finite
+from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Limits, Outcome, Part, Result, wrong
 from scripts.fuzzing.seeds import CLASSES, MODELS
 from xclass.model import model_file
 
@@ -102,18 +102,17 @@ class Case(NamedTuple):
         return f"Case({', '.join(map(str, self[:-1]))}{text})"
 
 
-class Texts:
+class Texts(Part):
     """The part `text` of the campaign."""
 
     name = "text"
 
-    def __init__(self, only: str = ""):
+    def __init__(self, only: str = "") -> None:
         self.limits = Limits(cpu=30.0)
         self._learners = [name for name in MODELS if re.search(only, name)]
         self._models: dict[str, bytes] = {}
 
     def prepare(self, bench: Bench) -> None:
-        """Train a model of each option set, for testing, and load what the tests' reader needs."""
         for name in self._learners:
             data, options = MODELS[name]
             learn(bench, "-d", data, *options.split(), "-f", "out/m", "--quiet")
@@ -124,7 +123,6 @@ class Texts:
         _compare(b"1 |a b\n", "classes", {})
 
     def cases(self, seed: int, n: int) -> list[Case]:
-        """Draw about `n` cases."""
         rate = st.sampled_from([0.0, 1e-5, 1e-4, 1e-3, 1e-2])
         many = st.builds(
             Case, st.sampled_from(MODES), st.sampled_from(self._learners), st.sampled_from(EXTRA),
@@ -139,11 +137,9 @@ class Texts:
         return drawn(weighted((60, many), (1, huge)), n, seed)
 
     def group(self, case: Case) -> str:
-        """Count by what is compared."""
         return "huge" if case.mode in HUGE else case.mode
 
     def run(self, case: Case, bench: Bench) -> Outcome:
-        """Carry out a case."""
         text = self._text(case)
         compared = {"oracle": self._oracle, "learned": self._learned, "skipped": self._skipped, "place": self._place}
         if case.mode in compared:
@@ -151,8 +147,8 @@ class Texts:
         if case.mode in ("containers", "format containers"):
             return self._containers(case, text, bench)
         _, outcome = self._command(case, text, bench, self._words(case))
-        if outcome.kind == ACCEPTED and case.mode in ("learn", "format"):
-            outcome = _finite(bench, outcome)
+        if outcome.kind == ACCEPTED and case.mode in ("learn", "format") and (name := not_finite("out/m")):
+            return Outcome("non-finite model", f"{name} is not finite", name.split(".")[-1], outcome.lines)
         return outcome
 
     def _text(self, case: Case) -> bytes:
@@ -211,10 +207,8 @@ class Texts:
         try:
             _compare(text, MODELS[case.learner][0], options)
         except AssertionError as error:
-            return Outcome(
-                "wrong result",
-                f"the slow reader reads something else: {error}"[:3000],
-                "read differently from the slow reader",
+            return wrong(
+                f"the slow reader reads something else: {error}"[:3000], "read differently from the slow reader"
             )
         return Outcome(ACCEPTED, lines=text.count(b"\n"))
 
@@ -244,17 +238,11 @@ class Texts:
             return outcome
         other = bench.xclass("-d", "plain.vw", *words, "out/n")
         if result.status != other.status:
-            return Outcome(
-                "wrong result",
-                f"odd text: {result.err or 'fine'}; plain text: {other.err or 'fine'}",
-                "plain text ends otherwise",
+            return wrong(
+                f"odd text: {result.err or 'fine'}; plain text: {other.err or 'fine'}", "plain text ends otherwise"
             )
         if result.status == 0 and (different := unlike("out/m", "out/n")):
-            return Outcome(
-                "wrong result",
-                f"{different} differs from what plain text gives",
-                "learned otherwise than from plain text",
-            )
+            return wrong(f"{different} differs from what plain text gives", "learned otherwise than from plain text")
         return outcome._replace(lines=used.count(b"\n"))
 
     def _containers(self, case: Case, text: bytes, bench: Bench) -> Outcome:
@@ -273,23 +261,18 @@ class Texts:
         if container == "two" and in_file.status:
             return outcome
         if in_file.status != in_container.status:
-            return Outcome(
-                "wrong result",
+            return wrong(
                 f"file: {in_file.err or 'fine'}; {container}: {in_container.err or 'fine'}",
                 f"{container} ends otherwise",
             )
         if in_file.status == 0 and (different := unlike("out/m", "out/n")):
-            return Outcome(
-                "wrong result", f"{different} differs through {container}", f"learned otherwise through {container}"
-            )
+            return wrong(f"{different} differs through {container}", f"learned otherwise through {container}")
         messages = [
             NAMES.sub("F", NAME.sub("xclass: F:\\2", run.err.splitlines()[0])) if run.err else ""
             for run in (in_file, in_container)
         ]
         if in_file.status and messages[0] != messages[1]:
-            return Outcome(
-                "wrong result", f"file: {messages[0]}; {container}: {messages[1]}", f"{container} has another message"
-            )
+            return wrong(f"file: {messages[0]}; {container}: {messages[1]}", f"{container} has another message")
         return outcome
 
     def _skipped(self, case: Case, text: bytes, bench: Bench) -> Outcome:
@@ -316,15 +299,11 @@ class Texts:
         if outcome.kind not in (ACCEPTED, REFUSED):
             return outcome
         if result.status != skipped.status:
-            return Outcome(
-                "wrong result",
-                f"skip: {skipped.err}; stop: {result.err}",
-                "skip ends otherwise than stop without the bad lines",
+            return wrong(
+                f"skip: {skipped.err}; stop: {result.err}", "skip ends otherwise than stop without the bad lines"
             )
         if result.status == 0 and (different := unlike("out/m", "out/n")):
-            return Outcome(
-                "wrong result", f"{different} differs between skip and leaving the lines out", "skip learns otherwise"
-            )
+            return wrong(f"{different} differs between skip and leaving the lines out", "skip learns otherwise")
         return outcome
 
     def _place(self, case: Case, text: bytes, bench: Bench) -> Outcome:
@@ -340,24 +319,17 @@ class Texts:
         if before.strip():
             _, earlier = self._command(case, before + b"\n", bench, words)
             if earlier.kind == REFUSED and earlier.lines:
-                return Outcome(
-                    "wrong result",
-                    f"named line {outcome.lines}, then {earlier.lines}: {result.err}",
-                    "a message names a wrong line",
+                return wrong(
+                    f"named line {outcome.lines}, then {earlier.lines}: {result.err}", "a message names a wrong line"
                 )
         _, alone = self._command(case, after, bench, words)
         if alone.kind not in (REFUSED, ACCEPTED):
             return alone
         if alone.lines != 1:
-            return Outcome(
-                "wrong result",
-                f"line {outcome.lines} is fine alone: {result.err}",
-                "a message names a line that is fine",
-            )
+            return wrong(f"line {outcome.lines} is fine alone: {result.err}", "a message names a line that is fine")
         return outcome
 
     def smaller(self, case: Case) -> Iterator[Case]:
-        """Take lines out, then pieces of lines, then options."""
         text = self._text(case)
         if case.extra:
             yield case._replace(text=text, extra="")
@@ -373,12 +345,10 @@ class Texts:
             count *= 4
 
     def words(self, case: Case) -> tuple[str, ...]:
-        """Return the command line of a case."""
         _, files = packed(case.container, b"", case.seed)
         return (*[word for name in files for word in ("-d", name)], *self._words(case))
 
     def reproduction(self, case: Case) -> dict[str, bytes]:
-        """Return the files of a case."""
         stdin, files = packed(case.container, self._text(case), case.seed)
         if case.mode == "test":
             files["m.model"] = self._models[case.learner]
@@ -577,13 +547,3 @@ def unlike(first: str, second: str) -> str:
         if a.facts.get(name) != b.facts.get(name):
             return f"the fact {name}"
     return ""
-
-
-def _finite(bench: Bench, outcome: Outcome) -> Outcome:
-    saved = model_file.load("out/m")
-    for name, array in saved.arrays.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            return outcome._replace(
-                kind="non-finite model", detail=f"{name} is not finite", signature=name.split(".")[-1]
-            )
-    return outcome

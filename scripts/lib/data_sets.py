@@ -19,7 +19,6 @@ from scripts.lib.processes import ROOT, BenchError
 
 WARM_UP_LINES = 200
 FILES = ("train.vw", "test.vw", "labels.txt")
-WORDS_OF_A_LINE = 500  # approximate number of words, and so of examples, of an article
 BITS = {"ptb": 26, "wiki": 26, "books": 26}
 ROOMY = ((25_000, 30), (5_000, 28))  # classes above which --oaa gets a larger table, and its bits
 EXTRA = {"aloi27": "-q ff"}  # options without which a set cannot be learned well, according to its description
@@ -96,7 +95,7 @@ def has_training_file(data: Path, name: str) -> bool:
     return any(file_in(data / name, file) for file in ("train.vw", "train.txt"))
 
 
-def prepare(data: Path, name: str, work: Path, limit: int | None = None) -> tuple[Path, int]:
+def prepare(data: Path, name: str, work: Path) -> tuple[Path, int]:
     """Unpack the files of a set, after conversion if needed.
 
     Parameters
@@ -104,7 +103,6 @@ def prepare(data: Path, name: str, work: Path, limit: int | None = None) -> tupl
     data : folder of all sets
     name : name of the set
     work : folder in which the folder of the unpacked set is created
-    limit : number of examples to use from the beginning of the set; None for all
 
     Returns
     -------
@@ -114,27 +112,20 @@ def prepare(data: Path, name: str, work: Path, limit: int | None = None) -> tupl
     source, folder = data / name, work / name
     if not has_training_file(data, name):
         raise BenchError(f"{source} has neither train.vw nor train.txt, plain or .gz")
-    text = file_in(source, "train.vw") is None
-    if text or limit:
+    if file_in(source, "train.vw") is None:
         if not (folder / "labels.txt").exists():
-            convert(source, folder, text, limit)
+            convert(source, folder)
         source = folder
     return folder, unpack(source, folder)
 
 
-def convert(source: Path, folder: Path, text: bool, limit: int | None) -> None:
-    """Write a set from the words of a text, or from the first `limit` examples of another set, to `folder`."""
-    kind = "txt" if text else "vw"
-    files = [file_in(source, f"{part}.{kind}") for part in ("train", "test")]
+def convert(source: Path, folder: Path) -> None:
+    """Write a set from the words of a text to `folder`."""
+    files = [file_in(source, f"{part}.txt") for part in ("train", "test")]
     if None in files:
-        raise BenchError(f"{source} has no test.{kind}, plain or .gz")
-    program = "words" if text else "vw"
-    command = [sys.executable, "-m", f"scripts.convert.{program}"]
-    command += ["--train", str(files[0].resolve()), "--test", str(files[1].resolve()), "--out", str(folder.resolve())]
-    if text:
-        command += ["--join", "--least", "2"]
-    if limit:
-        command += ["--limit", str(max(1, limit // WORDS_OF_A_LINE) if text else limit)]
+        raise BenchError(f"{source} has no test.txt, plain or .gz")
+    command = [sys.executable, "-m", "scripts.convert.words", "--join", "--least", "2", "--out", str(folder.resolve())]
+    command += ["--train", str(files[0].resolve()), "--test", str(files[1].resolve())]
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if result.returncode:
         raise BenchError(result.stderr.strip())

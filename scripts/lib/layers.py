@@ -11,7 +11,6 @@ ROOT = Path(__file__).parent.parent.parent / "xclass"
 FLOORS = (  # from the top; a folder may import from those on lower floors, and from itself
     ("__main__",),
     ("vw",),
-    ("workspace",),
     ("ray", "serve"),
     ("cli",),
     ("cluster", "comparison", "report", "serving", "tuning"),
@@ -20,7 +19,8 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("river", "checks"),
     ("api",),
     ("abilities",),
-    ("reductions.registry", "reductions.presets"),
+    ("reductions.registry",),
+    ("reductions.presets",),
     ("reductions.plt",),
     ("reductions.multilabel",),
     ("reductions.multiclass", "reductions.mach", "reductions.multilabel_oaa"),

@@ -1,4 +1,4 @@
-"""Map the methods and measures of the papers to those of xclass, and read the rows of scripts/lib/experiments.py."""
+"""Map the methods and measures of the papers to those of xclass, and read the rows of experiments.ini."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scripts.lib.experiments import EXPERIMENTS, VW_LOMTREE, VW_TREE
+from scripts.lib.experiments import EXPERIMENTS, PLAIN_STEPS, VW_LOMTREE, VW_TREE
 from scripts.lib.processes import BenchError
 from xclass.binary import adagrad, update_rule
 from xclass.reductions.core import tree_routers
@@ -83,7 +83,7 @@ MOST_BITS, LEAST_BITS = 31, 18
 
 @dataclass(frozen=True)
 class Row:
-    """Hold a row of a paper's table, as scripts/lib/experiments.py describes it."""
+    """Hold a row of a paper's table, as experiments.ini describes it."""
 
     kind: str
     method: str
@@ -100,7 +100,8 @@ KINDS = ("tuned", "tunable", "retrained", "published", "absent")
 def rows(script: str, which: str = "", **names: str) -> Iterator[Row]:
     """Yield the rows of a script; `which` is the set of one that has several, `names` replace texts that it names."""
     experiment = EXPERIMENTS[script]
-    texts = {"vw_tree": VW_TREE, "vw_lomtree": VW_LOMTREE, "unscaled": "", "bits": "-b 26", "propensity": ""}
+    texts = {"vw_tree": VW_TREE, "vw_lomtree": VW_LOMTREE, "plain": PLAIN_STEPS}
+    texts |= {"unscaled": "", "bits": "-b 26", "propensity": ""}
     texts |= {**experiment.names, **experiment.sets.get(which, {}), **names}
     centred = False
     for line in experiment.rows.replace("\\\n", " ").strip().splitlines():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from scripts.lib.processes import BenchError
 from xclass.errors import install_extra
@@ -34,14 +33,6 @@ def log_axis(area, ticks: Iterable[int] = ()) -> None:
         area.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
         area.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     area.tick_params(axis="x", which="minor", labelbottom=False)
-
-
-def name_axes(area, title: str, across: str, up: str) -> None:
-    """Set the title of a panel, the labels of its axes, and a legend."""
-    area.set_title(title)
-    area.set_xlabel(across)
-    area.set_ylabel(up)
-    area.legend(fontsize=8)
 
 
 def label_points(area, points: Sequence[tuple[float, float]], labels: Sequence[str], size: float = 7) -> list:
@@ -90,9 +81,3 @@ def label_points(area, points: Sequence[tuple[float, float]], labels: Sequence[s
 
 def _overlap(a: tuple, b: tuple) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-def save(figure, file: Path) -> None:
-    """Write a figure to a file."""
-    figure.tight_layout()
-    figure.savefig(file, dpi=PIXELS)

@@ -35,15 +35,15 @@ class Run:
     stderr: str  # what it wrote to standard error
 
 
-def measure(command: list[str], folder: Path) -> Run:
+def measure(command: list[str], folder: Path, limit: int | None = None) -> Run:
     """Run a command in a folder and return its measurements; raise BenchError if it fails.
 
     The peak memory includes that of the forked copy of this process before it executes the command, so a peak below the
-    memory of this process (some 20 MB) is not visible.
+    memory of this process (some 20 MB) is not visible. A `limit` is of CPU seconds.
     """
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "w+b") as err:
         start = time.perf_counter()
-        status, usage = carry_out(command, folder, out, err)
+        status, usage = carry_out(limited(command, limit), folder, out, err)
         wall = time.perf_counter() - start
         err.seek(0)
         text = err.read().decode(errors="replace")
@@ -51,6 +51,11 @@ def measure(command: list[str], folder: Path) -> Run:
         raise BenchError(f"exit status {status} from: {shlex.join(command)}\n{text[-2000:]}")
     unit = 1 if sys.platform == "darwin" else 1024
     return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, text)
+
+
+def limited(command: list[str], limit: int | None) -> list[str]:
+    """Return a command that is ended by a signal after so many CPU seconds."""
+    return command if limit is None else ["sh", "-c", f'ulimit -t {limit}; exec "$@"', "sh", *command]
 
 
 def carry_out(command: list[str], folder: Path, out: BinaryIO, err: BinaryIO) -> tuple[int, resource.struct_rusage]:
@@ -63,6 +68,15 @@ def carry_out(command: list[str], folder: Path, out: BinaryIO, err: BinaryIO) ->
         raise
     child.returncode = os.waitstatus_to_exitcode(status)
     return child.returncode, usage
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU seconds that a process has used, without its children; 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def machine() -> dict[str, str | int]:

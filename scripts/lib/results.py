@@ -5,35 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import re
 import statistics
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from scripts.lib.processes import BenchError
-
-
-def summary_loss(summary: str) -> float:
-    """Return the average loss in the summary of a run."""
-    losses = re.findall(r"^average loss = (\S+)", summary, re.MULTILINE)
-    if not losses:
-        raise BenchError(f"no average loss in the summary:\n{summary[-2000:]}")
-    return float(losses[-1])
-
-
-def number(summary: str, before: str) -> float:
-    """Return the last number in a summary that follows a match of the regular expression `before` and a space."""
-    numbers = re.findall(rf"{before} ([-+.\w]+)", summary, re.MULTILINE)
-    if not numbers:
-        raise BenchError(f"the summary has no {before!r}:\n{summary[-2000:]}")
-    return float(numbers[-1])
-
-
-def fact(text: str, name: str) -> float:
-    """Return the number after `name =` in a summary, or NaN if there is none."""
-    match = re.search(rf"^{re.escape(name)} = ([-+0-9.einf]+)", text, re.MULTILINE)
-    return float(match[1]) if match else math.nan
 
 
 def table_row(line: str) -> tuple[float, int] | None:
@@ -85,19 +62,19 @@ def geometric_mean(values: list[float]) -> float:
 
 
 class ResultStore:
-    """Store measurements in a JSON file by keys, so that a measurement with the same key is not repeated."""
+    """Store measurements in a JSON file as records with their keys, so that none is made twice."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.records = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else []
+        self.records: list[dict] = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else []
 
     def get(self, key: dict, make: Callable[[], dict]) -> dict:
         """Return the result stored for a key; if there is none, call `make` and store its result."""
         for record in self.records:
-            if record["key"] == key:
-                return record["found"]
+            if all(record.get(name) == value for name, value in key.items()):
+                return {name: value for name, value in record.items() if name not in key}
         result = make()
-        self.records.append({"key": key, "found": result})
+        self.records.append({**key, **result})
         if self.path:
             self.path.write_text(json.dumps(self.records, indent=1) + "\n", encoding="utf-8")
         print(f"{key}: {result}"[:300], file=sys.stderr, flush=True)

@@ -12,11 +12,8 @@ import gzip
 import json
 import math
 import random
-import re
 import shlex
-import subprocess
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 
 from scripts.lib.papers import measured
@@ -35,7 +32,8 @@ def ranges(words: list[str], k: int, own: Mapping[str, str], replacing: bool = F
     ----------
     words : words of the command line
     k : number of classes
-    own : option -> range that an experiment has in place of the default one; an empty one leaves the option out
+    own : option -> range that an experiment has in place of the default one, also of an option that can be repeated
+        and that the words have; an empty one leaves the option out
     replacing : whether options that the command line has are searched, too
     """
     reduction = next((name for name in RANGES if "--" + name in words), None)
@@ -44,10 +42,12 @@ def ranges(words: list[str], k: int, own: Mapping[str, str], replacing: bool = F
     found = dict(text.split(None, 1) for text in RANGES[reduction](max(2, k)))
     if reduction == "oaa" and "--passes" in words:  # a row of the LOMTree paper; the other papers make one pass
         found = dict([STEPS.split(None, 1)])
+    elif reduction == "oaa" and "--sgd" in words:  # the row of the CPT paper, whose rate falls with the examples
+        found = {"-l": "log 0.5 50"}
     if reduction == "recall_tree":
         found |= own
     without = {*([] if replacing else words), *(["--cpt_alpha"] if "--cpt_tree" in words else [])}
-    return [f"{name} {text}" for name, text in found.items() if text and name not in without]
+    return [f"{name} {text}" for name, text in found.items() if text and (name in own or name not in without)]
 
 
 def _recall_tree(k: int) -> list[str]:
@@ -77,20 +77,6 @@ RANGES: dict[str, Callable[[int], list[str]]] = {
     "softmax_tree": lambda k: ["--l1 log 0.01 10"],
     "hsm": lambda k: ["-l log 0.005 5"],
 }
-
-
-@cache
-def known_options() -> set[str]:
-    """Return the options that `xclass --help_all` lists."""
-    here = Path(__file__).parent  # the current folder might contain another xclass
-    text = subprocess.run([*TOOLS["xclass"], "--help_all"], capture_output=True, text=True, check=True, cwd=here).stdout
-    return set(re.findall(r"(?<![\w-])--?[a-z]\w*", text, re.IGNORECASE))
-
-
-def unknown(words: list[str], known: set[str] | None = None) -> list[str]:
-    """Return the options among the words that xclass does not have."""
-    known = known or known_options()
-    return [word for word in words if re.fullmatch(r"--?[a-zA-Z]\w*", word) and word not in known]
 
 
 def draw(text: str, rng: random.Random) -> list[str]:

@@ -2,16 +2,17 @@
 
     python -m scripts.paper.run SET [options]        or sh scripts/paper/SET.sh, which installs xclass if it has to
 
-The rows are those of scripts/lib/experiments.py. What was measured before, with the same commands, data and program, is
-not measured again. DATA=DIR names a folder with files of the source, which are then not loaded; where it has train.vw,
-test.vw and labels.txt, plain or .gz, these are taken as they are. A script for several sets looks for them in DIR/NAME,
-DIR/FOLDER and DIR, and leaves out those that are not there.
+The rows are those of scripts/lib/experiments.ini. What was measured before, with the same commands, data and program,
+is not measured again. DATA=DIR names a folder with files of the source, which are then not loaded; where it has
+train.vw, test.vw and labels.txt, plain or .gz, these are taken as they are. A script for several sets looks for them in
+DIR/NAME, DIR/FOLDER and DIR, and leaves out those that are not there.
 
 Errors have binomial intervals of 95 %, squared losses Hoeffding's. "s" is the time of training without the start of the
 process. "ms an example" is that of predicting the test file by one thread, without start, reading and parsing.
 With --peers, rows run in another implementation, too, where one has the method: Vowpal Wabbit, scikit-learn for
-one-vs-rest and softmax with an L2 penalty, napkinXC for HSM, on a random tree; "p" is that of the N - 1 chi-squared
-test that both have the same error. Both then get the examples in the order of the file, without --shuffle.
+one-vs-rest and softmax with an L2 penalty and, put together in scripts/lib/peer_sklearn.py, softmax trees, napkinXC for
+HSM, on a random tree; "p" is that of the N - 1 chi-squared test that both have the same error. Both then get the
+examples in the order of the file, without --shuffle.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scripts.lib import papers, peers, search
+from scripts.lib import papers, peers, runner, search
 from scripts.lib.command_line import names, run
-from scripts.lib.data_sets import WARM_UP_LINES, classes_in, file_in
+from scripts.lib.data_sets import WARM_UP_LINES, classes_in, file_in, unpack
 from scripts.lib.experiments import EXPERIMENTS, REPOSITORY, VW_LOMTREE, VW_TREE, Experiment
 from scripts.lib.papers import MEASURES, OF_FILES, WHILE_LEARNING, Row, as_typed, figures, measured, spreads
 from scripts.lib.processes import ROOT, TOOLS, BenchError, measure
@@ -46,6 +47,7 @@ HEAD = ("method", "setting", "measure", "paper", "xclass", "difference", "peer",
 TIMED = 9  # times over that a test file is predicted, besides once
 AUDITED = 200  # examples whose evaluations are counted
 SIZES = {"enwik8": 36_445_475, "enwik9": 322_592_222}
+OURS = ("--router_weight", "--recall_stop", "--candidate_margin", "--layout", "--shuffle", "--max_predictors")
 ENDINGS = ("", ".gz", ".bz2", ".xz", ".zip")
 
 
@@ -73,6 +75,12 @@ class Place:
     def folder(self) -> Path:
         """The folder of the converted files."""
         return self.work / ("small" if self.given.small else "vw")
+
+    @property
+    def counted(self) -> Path:
+        """The folder whose classes and examples are counted: with --dry_run, DATA if it will be taken as it is."""
+        planned = self.given.dry_run and not self.given.small and not given_files(self.folder)
+        return self.data if planned and given_files(self.data) else self.folder
 
     @property
     def experiment(self) -> Experiment:
@@ -132,8 +140,10 @@ def prepare(place: Place) -> None:
         if made_of.exists() and made_of.read_text() == stamp(place):
             return
         for path in folder.glob("*"):
-            if path.name.split(".")[0] in ("train", "test", "labels", "made_of", "centred"):
-                path.unlink() if not path.is_dir() else [one.unlink() for one in path.iterdir()]
+            if path.is_dir():  # files made of these: centred, peers
+                shutil.rmtree(path)
+            elif path.name.split(".")[0] in ("train", "test", "labels", "made_of"):
+                path.unlink()
     limit = f"--limit {place.experiment.small}" if small else ""
     out = f"--out {shlex.quote(str(folder))}"
     files = given_files(place.data)
@@ -143,6 +153,7 @@ def prepare(place: Place) -> None:
             if not place.given.dry_run:
                 (folder / path.name).symlink_to(path)
     elif files:
+        limit = "--limit 1000" if place.script == "ltcb" else limit  # whose `small` counts articles
         lists = "--lists" if "files" in place.experiment.sets.get(place.which, {}) else ""
         command(place, f"convert.vw --train {files[0]} --test {files[1]} {lists} {limit} {out}")
     elif place.which and place.experiment.sets[place.which].get("files"):
@@ -245,7 +256,7 @@ def words_of(place: Place, row: Row, classes: int) -> list[str]:
     """Return the options by which a row learns."""
     words = [*papers.METHODS[row.method].split(), *row.options]
     words = [word.replace("{K}", str(classes)).replace("{K-1}", str(classes - 1)) for word in words]
-    n = training_examples(str(place.folder)) or place.experiment.examples
+    n = training_examples(str(place.counted)) or place.experiment.examples
     words = [word.replace("{1/10N}", f"{1 / (10 * max(1, n)):.3g}") for word in words]
     if place.given.peers and "--shuffle" in words:
         del words[words.index("--shuffle") : words.index("--shuffle") + 2]
@@ -377,24 +388,44 @@ def peer_of(row: Row, words: list[str]) -> tuple[str, list[str]] | None:
     if row.kind == "retrained":  # no other one learns again with the passes that it found
         return None
     if "--l2" in words or (row.method == "softmax_tree" and papers.value_of(words, "--depth", "") == "0"):
-        kind = "multinomial" if row.method == "softmax_tree" else "rest"
-        return peers.SKLEARN, [kind, "C=10"]
+        if row.method != "softmax_tree":
+            return peers.SKLEARN, ["rest", "C=10"]
+        return peers.SKLEARN, ["multinomial", *([] if "none" in words else ["scaled"]), "C=10"]
+    if row.method == "softmax_tree":
+        known = {"--depth", "--leaf_classes"} <= {*words} and "remove" not in words
+        clusters = 1 if "random" in words else 2 ** int(papers.value_of(words, "--depth", "0"))
+        enough = clusters <= int(words[1])  # of classes, whose means k-means clusters
+        return (peers.SKLEARN, softmax_tree_of(words)) if known and enough else None
     if row.method == "hsm" and "--hsm_paper" in words and "--beam" not in words:
         passes = papers.value_of(words, "--passes", "1")
         return peers.NAPKIN, ["HSM", "tree_type=completeKaryRandom", "optimizer=adagrad", "eta=1.0", f"epochs={passes}"]
     text = " ".join(words)
-    of_vw = {"recall_tree": VW_TREE in text or "--recall_stop never" in text, "log_multi": VW_LOMTREE in text}
+    empirical = papers.value_of(words, "--bern_hyper", "") == "0"  # with which VW never ends above a leaf
+    routers = f"{int(words[1]) - 1}" if row.method == "log_multi" else ""  # the only number that VW has
+    of_vw = {
+        "recall_tree": (VW_TREE in text and not empirical) or "--recall_stop never" in text,
+        "log_multi": VW_LOMTREE in text and papers.value_of(words, "--max_predictors", routers) == routers,
+    }
     if not of_vw.get(row.method, row.method in ("oaa", "filter_tree")) or "--probabilities" in words:
         return None
     kept, at = [], 0
     while at < len(words):
-        ours = words[at] in ("--router_weight", "--recall_stop", "--layout", "--shuffle", "--max_predictors")
-        kept += [] if ours else [words[at]]
-        at += 2 if ours else 1
+        kept += [] if words[at] in OURS else [words[at]]
+        at += 2 if words[at] in OURS else 1
     if row.method == "recall_tree":  # VW's default is squared loss
         kept += [] if "--loss_function" in kept else ["--loss_function", "logistic"]
         kept += ["--bern_hyper", "0"] if "--recall_stop never" in text else []
-    return peers.VW, [*kept, *(["-k", "--cache_file", "vw.cache"] if "--passes" in kept else [])]
+    return peers.VW, kept
+
+
+def softmax_tree_of(words: list[str]) -> list[str]:
+    """Return the words of peer_sklearn.py for a softmax tree of xclass."""
+    names_of = {
+        "--depth": "depth", "--leaf_classes": "leaf_classes", "--l1": "alpha", "--tao_iterations": "iterations",
+        "--leaf_passes": "passes", "--tree_init": "start", "--beta": "beta",
+    }  # fmt: skip
+    options = [f"{name}={words[words.index(option) + 1]}" for option, name in names_of.items() if option in words]
+    return ["tree", *([] if "none" in words else ["scaled"]), *options]
 
 
 def peer_error(store: ResultStore, folder: Path, peer: tuple[str, list[str]]) -> dict[str, float]:
@@ -403,18 +434,9 @@ def peer_error(store: ResultStore, folder: Path, peer: tuple[str, list[str]]) ->
 
     def make() -> dict:
         own = folder / "peers"
-        own.mkdir(exist_ok=True)
-        for part in ("train.vw", "test.vw"):
-            source = file_in(folder, part)
-            with (
-                gzip.open(source) if source.suffix == ".gz" else open(source, "rb") as file,
-                open(own / part, "wb") as plain,
-            ):
-                shutil.copyfileobj(file, plain)
-        peers.convert(tool, own, ("train", "test"))
-        train = measure(peers.command(tool, "train", "train", words), own)
-        test = measure(peers.command(tool, "test", "test", words), own)
-        return {"error": 100 * peers.error_of(tool, own, test), "seconds": train.wall}
+        unpack(folder, own)
+        record = runner.run(tool, words, own)
+        return {"error": 100 * record["error"], "seconds": record["train"]}
 
     size = [file_in(folder, name).stat().st_size for name in ("train.vw", "test.vw")]
     return store.get({"peer": tool, "words": words, "files": size}, make)
@@ -448,13 +470,9 @@ def make_row(place: Place, row: Row, store: ResultStore, peer_store: ResultStore
         print(f"published: {title}: {row.figures}")
         return record
     folder = centred(place) if row.centred else place.folder
-    known = file_in(place.folder, "labels.txt") is not None
-    classes = classes_in(place.folder) if known else place.experiment.classes or 1000
+    known = file_in(place.counted, "labels.txt") is not None
+    classes = classes_in(place.counted) if known else place.experiment.classes or 1000
     words = words_of(place, row, classes)
-    lacking = search.unknown([*words, *row.testing])
-    if lacking:
-        print(f"left out: {title}: xclass has no {' and no '.join(lacking)}")
-        return None
     if row.kind == "tuned" and not given.probes:
         print(f"left out: {title}: these options are not published; --probes 59 looks for them")
         return record
@@ -576,7 +594,7 @@ def make_table(place: Place) -> int:
     if place.given.dry_run:
         return 0
     if not records:
-        print("no rows: xclass has none of the methods asked for")
+        print("no rows: none of the methods asked for is there")
         return 0
     title = f"{place.experiment.title}{f', {place.which}' if place.which else ''}"
     text = (

@@ -111,19 +111,25 @@ def test_stream_for_a_pipe_numbers_tokens_as_they_come(tmp_path):
         assert maker.wait(60) == 0 and maker.stderr.read() == b""
 
 
-def test_piped_stream_is_learned_as_it_goes_by(tmp_path):
-    for name in ("demo/piped.sh", "demo/make_stream.py", "scripts/environment.sh"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "pyproject.toml").touch()
-    programs = tmp_path / ".venv" / "bin"  # as if installed
+def installed(folder, *scripts):
+    """Copy scripts, and make an environment for them as if xclass was installed; return the folder of its programs."""
+    for name in (*scripts, "demo/make_stream.py", "scripts/environment.sh"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "pyproject.toml").touch()
+    programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True)
     package = Path(xclass.__file__).parents[1]
     for name, module in (("python", ""), ("xclass", " -m xclass")):
         (programs / name).write_text(f'#!/bin/sh\nPYTHONPATH="{package}" exec "{sys.executable}"{module} "$@"\n')
         (programs / name).chmod(0o755)
     wanted = subprocess.run(["cksum"], input="", capture_output=True, text=True).stdout
-    (tmp_path / ".venv" / "installed").write_text(f"{tmp_path} {wanted.strip()}\n")
+    (folder / ".venv" / "installed").write_text(f"{folder} {wanted.strip()}\n")
+    return programs
+
+
+def test_piped_stream_is_learned_as_it_goes_by(tmp_path):
+    programs = installed(tmp_path, "demo/piped.sh")
     script = ["sh", tmp_path / "demo" / "piped.sh"]
     result = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -135,6 +141,24 @@ def test_piped_stream_is_learned_as_it_goes_by(tmp_path):
     (programs / "xclass").write_text("#!/bin/sh\nexit 1\n")
     result = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
     assert result.returncode == 1 and "piped: learning from the pipe failed" in result.stderr
+
+
+def test_quickstart_stops_where_kernels_cannot_be_compiled_and_where_learning_fails(tmp_path):
+    programs = installed(tmp_path, "demo/quickstart.sh", "demo/report.py")
+    for program, message in (
+        ("exit 1", "quickstart: the kernels could not be compiled; see above"),
+        ('[ "$2" = few.vw ]', "quickstart: learning failed"),
+    ):
+        (programs / "xclass").write_text(f"#!/bin/sh\n{program}\n")
+        result = subprocess.run(
+            ["sh", tmp_path / "demo" / "quickstart.sh"],
+            cwd="/",
+            env={**os.environ, "EXAMPLES": "2000"},
+            capture_output=True,
+            text=True,
+        )
+        assert result.returncode == 1 and result.stderr == f"{message}\n"
+        assert len(parsed(tmp_path / "demo" / "quickstart_data" / "train.vw")) == 2000
 
 
 def test_awkward_sources_become_plain_features(tmp_path):

@@ -92,10 +92,4 @@ def test_a_short_campaign_finds_nothing(tmp_path):
         lines = [line for line in result.stdout.splitlines() if line.startswith(f"{part}: ") and " cases" in line]
         line = lines[-1]  # the others report the progress
         assert int(line.split()[1].replace(",", "")) >= least * 0.9, result.stdout
-        assert "accepted" in line and ("refused" in line or part in ("readers", "numbers")), result.stdout
-
-
-@pytest.mark.bounds
-def test_readers_agree_with_independent_ones_also_where_bounds_are_checked(tmp_path):
-    result = process("fuzz", "readers", "--runs", "3", "--seed", "5", "--keep", tmp_path / "failures")
-    assert result.returncode == 0, result.stdout[-8000:] + result.stderr[-2000:]
+        assert "accepted" in line and ("refused" in line or part == "numbers"), result.stdout

@@ -10,7 +10,7 @@ import shlex
 import pytest
 from running import ROOT
 
-from xclass.cli import arguments, help_text
+from xclass.cli import arguments
 from xclass.cli import command as cli
 from xclass.options import resolve
 from xclass.reductions import presets
@@ -47,7 +47,7 @@ def config_of_run(manifest):
     script = by_kind(manifest, "ConfigMap")["data"]["learn.sh"]
     words = shlex.split(script.partition("exec xclass ")[2].replace("\\\n", " ").replace('"$@"', "--resume_run"))
     option_groups, reductions = cli.option_groups()
-    typed = arguments.read(help_text.sections(option_groups, reductions), words)
+    typed = arguments.read(option_groups, reductions, words)
     return resolve.resolve(
         typed, None, option_groups, reductions, presets=presets.PRESETS, resolve_defaults=learner_use.with_defaults
     )

@@ -52,6 +52,14 @@ def test_a_row_for_each_folder_and_measure(monkeypatch):
     assert rows["most bases of a learner"] == "2 (Tree) | | 2 (Tree) |"
     assert rows["`isinstance` asks for an ability"] == "1 | | 1 |"
     assert rows["files of more than 600 lines"] == "1 | | 1 |"
+    assert rows["files"] == "6 | | 4 |"
+    assert rows["docstrings and imports at the head of files"] == "| 5 | | 5"
+    assert rows["names of several classes"] == rows["fields of `BatchTask`"] == "0 | | 0 |"
+
+
+def test_names_of_several_classes_and_fields_are_counted():
+    files = {name: "class Rows:\n    field: int\n" for name in "ab"}
+    assert (size.shared_names(files), size.fields(files, "Rows")) == (1, 2)
 
 
 def test_a_revision_that_does_not_exist_is_named(monkeypatch):

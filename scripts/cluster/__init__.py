@@ -1,1 +1,0 @@
-"""Measure runs on a Ray cluster."""

@@ -1,1 +1,0 @@
-"""Measure how dense rows, such as embeddings, are learned."""

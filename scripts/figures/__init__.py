@@ -1,1 +1,0 @@
-"""Commands that draw the figures of the papers."""

@@ -1,1 +1,0 @@
-"""Commands that measure `--multilabel` and its peers on lists of labels."""

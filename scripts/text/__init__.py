@@ -1,1 +1,0 @@
-"""Measure how texts are read: raw texts from packages, and errors beside those of other programs."""
