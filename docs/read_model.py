@@ -79,7 +79,8 @@ def predict(path, lines):
     cut = max(options["bits"], 24 if options.get("max_doublings") and options["bits"] >= 20 else 0)
     bits, classes, scaled = options["bits"], options.get("oaa"), arrays.get("scales.state", [0, 0])[1]
     names = dict(enumerate(bytes(arrays.get("class_names", b"")).decode().split(","), 1))
-    # a table with an index leaves out the rows that are 0
+    # a table with an index, or with bits for the rows in use, leaves out the rows that are 0
+    arrays |= {k[:-6] + "index": np.unpackbits(a).nonzero()[0] for k, a in arrays.items() if k.endswith(".in_use")}
     doublings = int(arrays.get("weights.doublings", [0])[0])
     tagged = "weights.word" in arrays
     w = np.zeros(2 ** (max(bits, 4) + tagged + doublings), np.uint32 if tagged else np.float32)
