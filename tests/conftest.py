@@ -51,7 +51,7 @@ def pytest_sessionfinish():
 @pytest.fixture(scope="session", autouse=True)
 def kernels(request, tmp_path_factory):
     """Every kernel of the package, compiled when first called."""
-    from compiling import compile_once, compile_shared
+    from compiling import compile_shared
 
     from xclass.reductions import registry
     from xclass.run import warm_up
@@ -60,7 +60,7 @@ def kernels(request, tmp_path_factory):
     compiling.end()
     if "PYTEST_XDIST_WORKER" in os.environ and jit.folder():
         shared = tmp_path_factory.getbasetemp().parent  # which the processes of this test run have in common
-        compile_once(shared / "compiling")
+        jit.take_turns(shared / "compiling")
         if any(item.path.name == "test_contract.py" for item in request.session.items):
             compile_shared(shared)
     for record in registry.REDUCTIONS:  # messages and processes of a run should not depend on whether it is the first

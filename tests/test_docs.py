@@ -32,7 +32,7 @@ def test_every_declared_option_stands_in_the_help():
     groups, _ = cli.option_groups()
     declared = {name for group in groups.values() for name in declare.options_of(group)}
     assert declared == set(OPTIONS)
-    text = arguments.read(SECTIONS, ["--help_all"])["help"]
+    text = arguments.read(*cli.option_groups(), ["--help_all"])["help"]
     for option in OPTIONS.values():
         assert all(flag in text for flag in option.flags)
 

@@ -16,7 +16,7 @@ from mortal_part import MortalPartLearner, MortalPredictor
 from streams import multiclass
 
 from xclass import load
-from xclass.cluster import averaged, predicting
+from xclass.cluster import dispatch, predicting
 from xclass.model import model_file
 from xclass.run.run import Run
 
@@ -29,7 +29,7 @@ WORDS = ["--oaa", 30, "-b", 12, "--learn_names", "--sync_every", 60]
 def place(cluster, tmp_path, monkeypatch):
     """A folder with four files to run in, and workers that read small batches."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(averaged, "PartLearner", MortalPartLearner)
+    monkeypatch.setattr(dispatch, "PartLearner", MortalPartLearner)
     monkeypatch.setattr(predicting, "PartPredictor", MortalPredictor)
     for k in range(4):
         (tmp_path / f"part-{k}.vw").write_text(multiclass(k, 30, 150, tags=True, unlabelled=0.05))

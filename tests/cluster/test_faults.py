@@ -11,7 +11,7 @@ from command import learn, xclass
 from mortal_part import MortalPartLearner, MortalPredictor
 from streams import multiclass
 
-from xclass.cluster import averaged, engines, predicting
+from xclass.cluster import dispatch, engines, predicting
 from xclass.cluster import session as sessions
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ LEARN = ["--oaa", 30, "-b", 12]
 def place(cluster, tmp_path, monkeypatch):
     """A folder with five files to run in, and workers that read small batches."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(averaged, "PartLearner", MortalPartLearner)
+    monkeypatch.setattr(dispatch, "PartLearner", MortalPartLearner)
     monkeypatch.setattr(predicting, "PartPredictor", MortalPredictor)
     for k, path in enumerate(FILES):
         (tmp_path / path).write_text(multiclass(k, 30, 100, tags=True))
@@ -82,7 +82,7 @@ def test_a_node_that_dies_does_not_change_an_averaged_model(node, monkeypatch):
     words = [*LEARN, "--sync_every", 20, *DATA, "-f", "many.bin", "--workers", 3]
     learn(*words)
     model = Path("many.bin").read_bytes()
-    after(monkeypatch, averaged.Averaged, "_show", 2, node.die)
+    after(monkeypatch, dispatch.Averaged, "_show", 2, node.die)
     learn(*words)
     assert node.died
     assert Path("many.bin").read_bytes() == model
@@ -92,7 +92,7 @@ def test_a_node_that_is_not_replaced_is_waited_for_and_given_up(node, monkeypatc
     learn(*LEARN, "-d", FILES[0], "-f", "many.bin")
     old = Path("many.bin").read_bytes()
     monkeypatch.setattr(sessions, "NOTICE_SECONDS", 0.5)
-    show = averaged.Averaged._show
+    show = dispatch.Averaged._show
 
     def show_and_lose_a_node(self, round_):
         show(self, round_)
@@ -100,7 +100,7 @@ def test_a_node_that_is_not_replaced_is_waited_for_and_given_up(node, monkeypatc
             node.die(replaced=False)
             self._session._options = dataclasses.replace(self._session._options, ray_timeout=0.5)
 
-    monkeypatch.setattr(averaged.Averaged, "_show", show_and_lose_a_node)
+    monkeypatch.setattr(dispatch.Averaged, "_show", show_and_lose_a_node)
     result = xclass(*LEARN, *DATA, "-f", "many.bin", "--sync_every", 20, "--workers", 3)
     assert result.status == 1
     lost = r"worker \d is not running; waiting for a processor for 1 of 3 workers: the cluster has \d processors, \d"

@@ -10,12 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from command import learn as run
+from servers import result
 
 import xclass
 import xclass.ray
-from xclass.serving import lines
-
-examples = pytest.importorskip("xclass.serving.http.examples")
+from xclass.serving import examples, lines
 
 OAA, NAMED, LISTS = {"oaa": 3}, {"multiclass": True}, {"multilabel": True}
 FILES = ("command", "learn_file", "cluster")
@@ -187,10 +186,7 @@ def test_warnings_of_learning(case, interface, inline):
         elif interface == "lines":
             said = in_lines(learner, case.data, True)
         elif interface == "http":
-            learning, answer = examples.Learning(examples.Question(case.data.splitlines())), None
-            while answer is None:
-                answer = learning.step(learner, 10_000)
-            said = said_of(answer)
+            said = said_of(result(examples.learned(learner, examples.Question(case.data.splitlines()), lambda: 10_000)))
         else:
             said = warned(lambda: xclass.ray.fit(file, learner, workers=1))
     assert said.count(case.note) == 1, said
@@ -224,7 +220,7 @@ def test_a_warning_of_several_requests_goes_to_the_one_with_the_example():
         asked = [examples.Question(["| a"]), examples.Question(["| a", "| b", "1 |", "17|f a"], before=7)]
         first, second = examples.answers(learner, asked)
     assert "warnings" not in first
-    assert "batch:11: '17' touches the bar" in said_of(second)
+    assert "lines[10]: '17' touches the bar" in said_of(second)
 
 
 def test_estimators_warn_of_rows_as_learners_do():

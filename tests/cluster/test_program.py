@@ -261,7 +261,9 @@ def test_errors_name_the_block_of_a_data_set(cluster, data):
         with pytest.raises(xclass.DataError, match=r"dataset-block-1:7:1: label 4 is outside 1\.\.3"):
             xclass.ray.fit(lines, learner, workers=1)
         nested = data.from_items([{"label": 1, "colours": ["red"]}])
-        with pytest.raises(xclass.UsageError, match=r"column 'colours' holds list.*; convert it to numbers or to text"):
+        with pytest.raises(
+            xclass.UsageError, match=r"column 'colours' holds lists, .*; convert it to numbers or to text"
+        ):
             xclass.ray.fit(nested, learner, workers=1)
         with pytest.raises(
             xclass.UsageError, match="label_column 'x': the data set has no such column; its columns are"

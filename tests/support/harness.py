@@ -9,7 +9,7 @@ import numpy as np
 
 from xclass.api import configuration
 from xclass.api.learner_core import LearnerCore
-from xclass.cli import arguments, help_text
+from xclass.cli import arguments
 from xclass.cli import command as cli
 from xclass.data import interactions
 from xclass.data.batch import Batch
@@ -34,7 +34,7 @@ class Example(NamedTuple):
 def configure(*words) -> config.Config:
     """Return the value of every option for a command line."""
     groups, reductions = cli.option_groups()
-    given = arguments.read(help_text.sections(groups, reductions), [str(word) for word in words])
+    given = arguments.read(groups, reductions, [str(word) for word in words])
     return config.resolve(given, None, groups, reductions, presets=PRESETS, resolve_defaults=learner_use.with_defaults)
 
 

@@ -29,7 +29,7 @@ carry_out = processes.carry_out
 
 
 def process(name: str, *words) -> subprocess.CompletedProcess:
-    """Run a command of scripts/, such as `bench.compare`, in a fork of this process in the current folder."""
+    """Run a command of scripts/, such as `bench.table`, in a fork of this process in the current folder."""
     code = f"import runpy; runpy.run_module('scripts.{name}', run_name='__main__', alter_sys=True)"
     command = [sys.executable, "-c", code, *map(str, words)]
     return run_forked(command, capture_output=True, text=True, timeout=900, env=environment(), stdin=subprocess.DEVNULL)

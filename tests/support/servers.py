@@ -50,7 +50,7 @@ class Served:
         self.ready.set()
 
     def _began(self, began: server.Server) -> None:
-        self.server, self.port = began, began.door.port
+        self.server, self.port = began, began.lines.port
         self.ready.set()
 
     @property
@@ -82,6 +82,16 @@ async def answers(service: Service, text: bytes) -> bytes:
     service.ask(Request(deliver, done, text, text.count(b"\n")))
     await done.wait()
     return b"".join(parts)
+
+
+def result(steps, between=lambda: None):
+    """Take the steps of a generator, call a function between them, and return its result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        between()
 
 
 def wait_for(condition) -> None:

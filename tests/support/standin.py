@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xclass.errors import UsageError
-from xclass.options.declare import OptionGroup, option
-from xclass.options.relations import no_effect
+from xclass.options.declare import OptionGroup, no_effect, option
 from xclass.reductions.core.base import Reduction
 
 
-@dataclass(frozen=True)
 class Run(OptionGroup):
     data: tuple[str, ...] = option("data file", flags=("-d", "--data"), metavar="FILE")
     initial_regressor: str = option("model to load", flags=("-i", "--initial_regressor"), metavar="FILE")
@@ -22,17 +18,14 @@ class Run(OptionGroup):
     RULES = (no_effect("progress", "--quiet leaves the progress table out", quiet=True),)
 
 
-@dataclass(frozen=True)
 class ListingOptions(OptionGroup):
     top_k: int = option("the best")
 
 
-@dataclass(frozen=True)
 class Interactions(OptionGroup):
     quadratic: tuple[str, ...] = option("pairs", flags=("-q", "--quadratic"), stored=True, metavar="AB")
 
 
-@dataclass(frozen=True)
 class Learner(OptionGroup):
     bits: int = option("bits of the table", flags=("-b", "--bit_precision"), minimum=1, maximum=31, stored=True)
     learning_rate: float = option(
@@ -48,18 +41,15 @@ class Learner(OptionGroup):
     )
 
 
-@dataclass(frozen=True)
 class Scalar(OptionGroup):
     binary: bool = option("answer the sign")
 
 
-@dataclass(frozen=True)
 class Oaa(OptionGroup):
     oaa: int = option("one against all, K classes", minimum=1, metavar="K", stored=True)
     indexing: int = option("first label", minimum=0, maximum=1, stored=True)
 
 
-@dataclass(frozen=True)
 class RecallTree(OptionGroup):
     recall_tree: int = option("recall tree, K classes", minimum=1, metavar="K", stored=True)
     max_depth: int = option("levels", minimum=1, maximum=30, default_text="ceil(log2 K)", stored=True)
@@ -67,7 +57,6 @@ class RecallTree(OptionGroup):
     router_weight: str = option("weight", choices=("entropy", "example"), default="entropy", stored=True)
 
 
-@dataclass(frozen=True)
 class Filter(OptionGroup):
     filter_tree: int = option("a third reduction", stored=True)
     max_depth: int = option("levels", minimum=1, maximum=30, stored=True)
