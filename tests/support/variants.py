@@ -133,14 +133,14 @@ def name_of(name: str, options: dict) -> str:
     return " ".join(map(str, (name, *words_of(options))))
 
 
-def every_variant(slow: bool = False) -> pytest.MarkDecorator:
-    """Return a mark that passes every reduction, alone and in its variants, which can be slow tests."""
+def every_variant(slow: bool = False, names=BY_NAME, more: dict | None = None) -> pytest.MarkDecorator:
+    """Return a mark that passes reductions, alone and in their variants and `more`, which can be slow tests."""
     return pytest.mark.parametrize(
         ("name", "options"),
         [
             pytest.param(name, options, id=name_of(name, options), marks=[pytest.mark.slow] if options and slow else [])
-            for name in BY_NAME
-            for options in [{}, *VARIANTS.get(name, [])]
+            for name in names
+            for options in [{}, *VARIANTS.get(name, []), *(more or {}).get(name, [])]
         ],
     )
 
