@@ -89,13 +89,6 @@ def test_a_missing_list_is_a_row_of_zeros(taken, missing):
     assert model.core.schema.width == 2
 
 
-@pytest.mark.parametrize("cell", [["x", "y"], [1.0, None], [[1], [2]]])
-def test_the_first_list_without_numbers_is_named(taken, cell):
-    pandas = pytest.importorskip("pandas")
-    with pytest.raises(xclass.DataError, match=r"row 1, column 'e': the cell is \[.*; give lists of numbers"):
-        block_of(pandas.DataFrame({"e": [[1.0, 2.0], cell, [3.0, 4.0], ["z", "z"]]}))
-
-
 def test_columns_that_are_not_dense_stay_hashed(taken):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "t": ["x y", "z"], "e": [[1, 2, 3.0], [4, 5, 6]]})
@@ -198,11 +191,13 @@ def test_lists_of_other_lengths_and_what_is_no_number_are_refused():
     for cells, message in (
         ([[1, 2], [1, 2, 3]], r"row 1, column 'e': the cell has 3 numbers; the first list has 2"),
         ([[1, 2], 3], r"row 1, column 'e': the cell is 3; the first list has 2"),
-        ([[1, 2], [1, "x"]], "give lists of numbers"),
+        ([[1, 2], [1, "x"], ["z", "z"]], r"row 1, column 'e': the cell is \[.*; give lists of numbers"),
+        ([[1.0, 2.0], [1.0, None], [3.0, 4.0]], r"row 1, column 'e': the cell is \["),
+        ([[1.0, 2.0], [[1], [2]], [3.0, 4.0]], r"row 1, column 'e': the cell is \["),
         ([[1, 2], [1, np.inf]], r"row 1, column 'e', position 1: the value is inf"),
     ):
         with pytest.raises(xclass.DataError, match=message):
-            learner()[0].learn_many(pandas.DataFrame({"e": cells}), [1, 2])
+            learner()[0].learn_many(pandas.DataFrame({"e": cells}), [1, 2, 1][: len(cells)])
 
 
 @pytest.mark.parametrize("name", ["recall_tree", "log_multi", "ect", "random_tree", "cpt"])
@@ -245,16 +240,6 @@ def test_a_model_goes_on_with_rows_of_its_width(taken, tmp_path, monkeypatch):
     assert failed.status == 2 and "and other.csv is csv; write it as one of these" in failed.err
     shown = learn("-d", "first.vw", "-i", "first", "-t", "--audit").out
     assert "w^w1" in shown and "e^" not in shown
-
-
-def test_models_of_rows_of_other_widths_are_not_merged(taken, tmp_path):
-    for name, width in (("a", 3), ("b", 2), ("c", 3)):
-        model, _ = learner()
-        model.learn_many(ROWS[: ord(name) % 4 + 1, :width], LABELS[: ord(name) % 4 + 1])
-        model.save(tmp_path / name)
-    assert xclass.merge([tmp_path / "a", tmp_path / "c"]).core.schema.width == 3
-    with pytest.raises(xclass.ModelError, match=r"learned from rows of 3 columns, and .*b from rows of 2"):
-        xclass.merge([tmp_path / "a", tmp_path / "b"])
 
 
 def test_an_estimator_passes_on_rows_and_named_columns(taken):

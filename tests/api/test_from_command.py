@@ -56,19 +56,11 @@ def test_names_are_read_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("-d train.vw", "-d belongs to a run of the command; call learn_file"),
         ("-dtrain.vw", "-d belongs to a run"),
         ("--passes=3", "--passes belongs to a run of the command; call learn_file"),
-        ("--oaa 5 --top_k 3", "--top_k belongs to a run of the command; call predict"),
-        ("--multiclass train.vw", "train.vw belongs to a run of the command; files go to learn_file"),
-        ("--oaa 3 --cpt 4", "--oaa and --cpt exclude each other"),
         ("--oaa 3 --max_candidates 4", "--max_candidates belongs to --recall_tree"),
-        ("-b 99", "--bit_precision: 99 is out of range"),
         ("-b ten", "--bit_precision: 'ten' is not a whole number"),
-        ("-b 10 -b 11", "--bit_precision is given twice, as 10 and as 11"),
-        ("-learning_rate 3", "there is no option -learning_rate; did you mean --learning_rate?"),
         ("--learning_rat 3", "did you mean --learning_rate?"),
-        ("--oaa", "'--oaa' requires an argument"),
         ("--oaa 3 'a", "closing quotation"),
     ],
 )

@@ -76,13 +76,6 @@ def test_lists_without_a_label_do_not_say_what_labels_are(reduction, empty):
             assert model.predict_many(["a", "b"]).tolist() == [[first], [second]]
 
 
-def test_a_name_with_a_comma_is_refused():
-    for y, place in (([["tea"], ["b", "c,d"]], r"y\[1\]\[1\]"), (["tea", "c,d"], r"y\[1\]\[0\]")):
-        message = rf"{place} is 'c,d'; a name has no comma.* write ; in its place, or a list if these are several"
-        with pytest.raises(xclass.DataError, match=message):
-            converted(y, 2, ())
-
-
 def test_columns_of_a_table_are_names_where_labels_are_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(MATRIX, columns=["tea", "cake", "hot"])
@@ -143,5 +136,3 @@ def test_lists_are_written_as_vw_text(tmp_path):
     xclass.write_vw(tmp_path / "b", np.eye(3), sparse.csr_matrix(MATRIX))
     assert (tmp_path / "a").read_text() == "1,5 | 0\n, | 1\n| 2\ntea,b | 3\n"
     assert (tmp_path / "b").read_text() == "0,2 | 0\n, | 1\n1 | 2\n"
-    with pytest.raises(xclass.DataError, match=r"y\[0\]\[1\] is 'a,b'; a name has no comma"):
-        xclass.write_vw(tmp_path / "b", np.eye(1), [["c", "a,b"]])

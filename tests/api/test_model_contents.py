@@ -82,15 +82,6 @@ def test_counters_are_checked(tmp_path, named, facts, message):
         load(path)
 
 
-def test_a_run_refuses_a_model_with_a_wrong_counter(tmp_path, named):
-    edited(tmp_path / "evil", named, facts={"examples": -1})
-    result = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
-    assert result.status == 1
-    assert result.err.startswith(
-        "xclass: evil: the fact 'examples' is -1, and has to be a whole number from 0 to 2**62"
-    )
-
-
 @pytest.mark.parametrize("name", ["learner", "examples", "clock", "counters"])
 def test_missing_counters_are_named(tmp_path, named, name):
     path = edited(tmp_path / "evil", named, drop=(name,))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from command import learn
-from versus import run_vw
 
 from xclass.api import progress_table
 from xclass.errors import UsageError
@@ -26,15 +24,3 @@ def test_values_of_progress_out_of_range_get_a_note():
     assert "1.5 is used" in progress_table.parse_schedule("0.5").note
     assert "every 10 examples" in progress_table.parse_schedule("10.0").note
     assert not progress_table.parse_schedule("2.0").note
-
-
-def test_vw_banner_is_vws(tmp_path):
-    pytest.importorskip("vowpalwabbit")
-    (tmp_path / "data").write_text("1 |a x |b y\n")
-    options = "-d data --oaa 3 -q ab -q aa --cubic aba --interactions abab -f m -p p -r r -b 20 -l 0.25"
-    printed = run_vw(*options.split(), cwd=tmp_path).err.split("\n")
-    (tmp_path / "m").unlink()
-    own = learn("--vw_exact", *options.split(), cwd=tmp_path).err.split("\n")
-    banner = own[: own.index(progress_table.HEADER[0])]
-    shared = [line for line in banner if not line.startswith(("memory", "[warning]"))]
-    assert printed[: printed.index(progress_table.HEADER[0])] == shared

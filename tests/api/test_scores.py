@@ -8,10 +8,8 @@ from command import learn as run
 from streams import multiclass
 
 import xclass
-from xclass.errors import UsageError
 
 K = 6
-TEXT = multiclass(5, K, 300)
 
 
 @pytest.mark.parametrize(
@@ -50,22 +48,3 @@ def test_scores_have_names_of_classes():
         assert scored.classes.tolist() == ["tea", "coffee", None] * 2
         assert scored.scores.reshape(2, 3).argmax(axis=1).tolist() == [0, 1]
         assert model.scores([]).start.tolist() == [0]
-
-
-@pytest.mark.parametrize(
-    "reduction", ["cpt", "multiclass", "log_multi", "ect", "scalar", "random_tree", "softmax_tree"]
-)
-def test_reductions_that_compare_no_scores_say_so(reduction):
-    options = {} if reduction == "scalar" else {"classes": 3}
-    with (
-        xclass.Learner(reduction, bits=10, **options) as model,
-        pytest.raises(xclass.UsageError, match="does not compare scores of classes; choose one of oaa, recall_tree"),
-    ):
-        model.scores(["| a"])
-
-
-def test_a_learner_that_lists_scores_lists_no_probabilities():
-    with xclass.Learner("oaa", classes=3, bits=10, scores=True) as learner:
-        learner.learn_many(["| a", "| b"], [1, 2])
-        with pytest.raises(UsageError, match="scores lists the scores of all classes"):
-            learner.predict_many(["| a"], 3)

@@ -11,16 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import state_of
 from streams import of_kind
-from variants import BY_NAME, KINDS, VARIANTS, K, learner, name_of
+from variants import KINDS, K, every_variant, learner
 
 import xclass
 from xclass.kernels.direct import DirectCall
 from xclass.reductions.core import label_arrays
 
-EVERY_VARIANT = pytest.mark.parametrize(
-    ("name", "options"),
-    [pytest.param(name, one, id=name_of(name, one)) for name in BY_NAME for one in [{}, *VARIANTS.get(name, [])]],
-)
 FAST = ("recall_tree", "log_multi", "cpt", "multiclass", "oaa")
 NAMES = st.sampled_from(["a", "b", "7", "long name", "ü", ""])
 VALUES = st.sampled_from([1.0, 0.0, -2.5, 3, 1e-30, 1e20, 3e38, "red", None, True])
@@ -63,7 +59,7 @@ def counters(model) -> dict:
 
 
 @pytest.mark.sampled(4)
-@EVERY_VARIANT
+@every_variant()
 def test_lines_one_by_one(name, options):
     lines = stream(name, 60)
     with learner(name, **options) as single, learner(name, **options) as rows, learner(name, **options) as whole:
