@@ -112,25 +112,16 @@ def test_options_that_differ_are_listed(folder):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (("a.json",), 2, "give two files or more"),
         (("a.json", "none.json"), 1, "none.json: the file cannot be read"),
         (("a.json", "a.txt"), 2, "a.json is a summary, but a.txt is not"),
-        (("a.txt", "b.txt"), 2, "give the data that were predicted with -d"),
-        (("a.json", "b.json", "-d", "t.vw"), 2, "leave it out"),
         (("a.txt", "b.txt", "-d", "d.vw"), 1, "there are 300 predictions, but d.vw has 600 examples"),
-        (("a.json", "bad.json"), 1, "bad.json:1:19: this is no JSON"),
         (("a.json", "new.json"), 1, "new.json: schema is 'xclass summary 9'; allowed is 'xclass summary 1'"),
-        (("a.json", "short.json"), 1, "short.json: outcomes.labels is missing"),
         (("a.json", "b.json", "--alpha", "2"), 2, "--alpha"),
-        (("a.json", "b.json", "--json", "b.json"), 2, "--json b.json would write over b.json, which is read"),
-        (("a.txt", "b.txt", "-d", "t.vw", "--json", "t.vw"), 2, "--json t.vw would write over t.vw, which -d reads"),
     ],
 )
 def test_what_cannot_be_compared_is_said(folder, words, status, message):
     record = json.loads((folder / "a.json").read_text())
-    (folder / "bad.json").write_text('{"average_loss": 1')
     (folder / "new.json").write_text(json.dumps({**record, "schema": "xclass summary 9"}))
-    (folder / "short.json").write_text(json.dumps({**record, "outcomes": {"examples": 1 << 20, "wrong": ""}}))
     result = xclass("compare", *words, cwd=folder)
     assert result.status == status and message in result.err, result.err
 
@@ -145,8 +136,6 @@ def test_the_comparison_is_written_as_json(folder):
     assert worse["low"] <= worse["difference"] <= worse["high"] and worse["p"] < 0.05
     assert (same["difference"], same["p"], same["worse"]) == (0, 1, False)
     assert "p has to be below 0.025 (Bonferroni)" in result.out
-    refused = xclass("compare", "a.json", "b.json", "--json", "none/c.json", cwd=folder)
-    assert refused.status == 1 and "none/c.json: the comparison cannot be written there" in refused.err
 
 
 def test_a_log_loss_that_moves_the_other_way_is_named(folder):

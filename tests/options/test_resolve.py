@@ -295,10 +295,6 @@ def test_whole_numbers_of_a_model_are_accepted_where_numbers_are_wanted():
     [
         ({"progress": "10", "quiet": True}, "--progress has no effect: --quiet leaves the progress table out"),
         ({"quantile_tau": 0.3}, "--quantile_tau has no effect: it needs --loss_function quantile"),
-        (
-            {"quantile_tau": 0.3, "loss_function": "squared"},
-            "--quantile_tau has no effect: it needs --loss_function quantile",
-        ),
     ],
 )
 def test_option_without_effect_is_refused(given, message):
