@@ -70,7 +70,7 @@ def __getattr__(name: str) -> Any:
         raise ImportError(NOT_ON_WINDOWS)
     from .system import garbage
 
-    with garbage.kept():
+    with garbage.kept(for_good=True):
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 

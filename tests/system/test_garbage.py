@@ -20,3 +20,29 @@ def test_garbage_is_collected_after_the_block_as_before_it(collects):
         assert gc.isenabled() == collects
     finally:
         (gc.enable if before else gc.disable)()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_objects_that_stay_are_not_looked_through_after_the_block(frozen):
+    """Unless the program has frozen objects, which would no longer be."""
+    before = gc.isenabled()
+    collections = []
+
+    def note(phase, information):
+        collections.append(phase)
+
+    gc.callbacks.append(note)
+    try:
+        gc.enable()
+        (gc.freeze if frozen else gc.unfreeze)()
+        number = gc.get_freeze_count()
+        collections.clear()
+        with garbage.kept(for_good=True):
+            objects = [[] for _ in range(2 * gc.get_threshold()[0])]
+        assert gc.get_freeze_count() == number
+        objects += [[] for _ in range(999)]
+        assert bool(collections) == frozen
+    finally:
+        gc.callbacks.remove(note)
+        gc.freeze()  # as in conftest.py
+        (gc.enable if before else gc.disable)()

@@ -143,7 +143,7 @@ def activate(hide_scipy: bool = True) -> None:
     _hide_scipy = _hide_scipy and hide_scipy
     if not _active:
         address_space.check(address_space.RUN)
-        with _without_scipy(), _without_settings(), garbage.kept():
+        with _without_scipy(), _without_settings(), garbage.kept(for_good=True):
             import numba  # noqa: F401
         _choose_folder()
         fewer_steps.know_arrays()
