@@ -57,7 +57,7 @@ def page() -> str:
             lines += [".TP", f".B {_escaped(help_text.synopsis(option))}", _escaped(_sentences(option))]
     lines.append('.SS "Subcommands, as the first word"')
     for subcommand in subcommands.SUBCOMMANDS:
-        lines += [".TP", f".B {_escaped(subcommand.usage)}", _escaped(subcommand.intro)]
+        lines += [".TP", f".B {_escaped(subcommand.module.USAGE)}", _escaped(subcommand.module.INTRO)]
     lines.append('.SS "Help"')
     for flag, text in help_text.HELP:
         lines += [".TP", f".B {_escaped(flag)}", _escaped(f"{text[:1].upper()}{text[1:]}.")]

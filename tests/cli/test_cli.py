@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from command import Forked, run_forked, xclass
@@ -295,10 +296,9 @@ def test_command_exits_normally_under_a_profiler(monkeypatch):
 
 def test_a_subcommand_is_a_first_word_and_a_file_of_its_name_comes_with_d(monkeypatch, tmp_path, capsys):
     taken = []
-    subcommand = subcommands.Subcommand(
-        "weigh", "weigh a model", "xclass weigh", "Weigh a model.", dict, lambda words: taken.append(list(words)) or 3
-    )
-    monkeypatch.setattr(subcommands, "SUBCOMMANDS", (subcommand,))
+    module = SimpleNamespace(run=lambda words: taken.append(list(words)) or 3)
+    monkeypatch.setitem(sys.modules, "xclass.cli.weigh", module)
+    monkeypatch.setattr(subcommands, "SUBCOMMANDS", (subcommands.Subcommand("weigh", "weigh a model"),))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "weigh").write_text("1 | a\n-1 | b\n")
     assert cli.status(["weigh", "-x", "--oaa", "3"]) == 3

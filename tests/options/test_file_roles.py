@@ -21,7 +21,7 @@ from xclass.tuning.options import Options as Tuning
 DATA = "1 |a b\n2 |a c\n" * 20
 NEW = "new"  # stands for a file that does not exist
 RUN = {name: option for group in option_groups()[0].values() for name, option in options_of(group).items()}
-COMMANDS = {"xclass": RUN, **{f"xclass {one.name}": one.declared() for one in subcommands.SUBCOMMANDS}}
+COMMANDS = {"xclass": RUN, **{f"xclass {one.name}": one.module.declared() for one in subcommands.SUBCOMMANDS}}
 NAMES_NO_FILE = {"label_column", "ray", "format"}  # metavars or names that only look like those of files
 FILE_LIKE = re.compile(r"FILE|PATH|FOLDER|DIR|MODEL|FIRST")
 

@@ -11,12 +11,12 @@ import numpy as np
 from ..data import class_names
 from ..data.batch import Batch
 from ..errors import UsageError
-from ..explain import records
 from ..kernels import jit
 from ..reductions.core.base import Learner, Reduction
 from .describe import views
 
 if TYPE_CHECKING:
+    from ..explain import records
     from ..explain.feature_names import NamedFeature
 
 
@@ -45,6 +45,8 @@ def explanation(
     most: int | None = None,
 ) -> records.Explanation:  # fmt: skip
     """Explain the prediction for the only example of a batch, with k classes, see `records.explanation`."""
+    from ..explain import records
+
     if batch.label[0] == class_names.UNKNOWN:
         batch = batch._replace(label=np.array([np.nan]))
     explains = ability(record, "describe")

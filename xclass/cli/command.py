@@ -26,7 +26,7 @@ from ..errors import NO_SUCH_FILE, DataError, UsageError, XclassError, XclassWar
 from ..kernels import jit
 from ..options.declare import all_options
 from ..system import output_file, terminal
-from . import arguments, help_text, serve, subcommands, vw_flags
+from . import arguments, help_text, subcommands, vw_flags
 from .declared import add_implied_options, prepare_files, resolved
 from .declared import option_groups as option_groups  # other modules take it from here
 
@@ -47,9 +47,11 @@ def run(argv: Sequence[str]) -> int:
             if help_wanted:
                 terminal.page(help_text.of_subcommand(subcommand))
                 return 0
-            outcome = subcommand.run(argv[1:])
+            outcome = subcommand.module.run(argv[1:])
             return outcome if isinstance(outcome, int) else run(outcome)
-    if serve.DAEMON in argv and not help_wanted:
+    if vw_flags.DAEMON in argv and not help_wanted:
+        from . import serve
+
         return serve.run_daemon(argv)
     if os.environ.get(arguments.COMPLETION):
         return arguments.complete(*option_groups())

@@ -132,8 +132,9 @@ def of_reduction(name: str, sections: Sequence[Section], presets: Mapping[str, s
 
 def of_subcommand(subcommand: subcommands.Subcommand) -> str:
     """Return the text of `xclass SUBCOMMAND --help`."""
-    rows = [*_rows(subcommand.declared().values()), ("-h, --help", "show this text")]
-    return _page(subcommand.usage, subcommand.intro, [("Options", "", rows)])
+    module = subcommand.module
+    rows = [*_rows(module.declared().values()), ("-h, --help", "show this text")]
+    return _page(module.USAGE, module.INTRO, [("Options", "", rows)])
 
 
 def _page(usage: str, intro: str, parts: Iterable[tuple[str, str, Rows]], examples: Rows = (), ending: str = "") -> str:

@@ -31,7 +31,7 @@ INTRO = (
     "new model learns, with the options of a learner. SIGTERM answers what was received, saves the model and ends the "
     "server; SIGHUP loads the model of -i anew."
 )
-DAEMON, FOREGROUND = "--daemon", "--foreground"
+FOREGROUND = "--foreground"
 ADVICE = (  # flags of options that a server does not have, what to do instead
     (
         "--json --dsjson --chain_hash --csv --flatbuffer --format",
@@ -44,7 +44,7 @@ ADVICE = (  # flags of options that a server does not have, what to do instead
     ("-p --predictions -r --raw_predictions", "clients get the predictions as answers"),
     ("-P --progress", "a server prints no table; --http PORT has figures at /metrics"),
     ("--no_daemon", "leave out --daemon as well, and the command reads its data from files or standard input"),
-    (f"{DAEMON} {FOREGROUND} --num_children", "`xclass serve` is the server; leave it out"),
+    (f"{vw_flags.DAEMON} {FOREGROUND} --num_children", "`xclass serve` is the server; leave it out"),
     ("--sendto", "clients send lines of VW text, as xclass.client and netcat do"),
     (
         "--on_bad_line --strict_parse",

@@ -19,6 +19,7 @@ COSTS = (
     "many, and weight examples by their importance"
 )
 JSON = "xclass does not read VW's JSON; convert it to VW text, or to the JSON lines of --format jsonl"
+DAEMON = "--daemon"  # lets `xclass` serve, as VW does
 FEATURE_SOURCES = "make such features when writing the data, or use --ngram, --skips, -q"
 
 ADVICE: tuple[tuple[str, str], ...] = (
