@@ -1,9 +1,6 @@
 """Write docs/figures/architecture.svg, the picture of the floors of the package, from the imports in the code.
 
-    python -m scripts.architecture            write the picture
-    python -m scripts.architecture --check    check whether the picture is current
-
-With --check nothing is written, and the exit status is 1 if the picture is not current.
+    python -m scripts.architecture
 
 A box is a folder, and a row is a floor (`scripts.lib.layers`). An arrow leads to what a folder imports, unless arrows
 to other folders already lead there: if `run` imports `api` and `api` imports `data`, no arrow leads from `run` to
@@ -13,7 +10,6 @@ to other folders already lead there: if `run` imports `api` and `api` imports `d
 from __future__ import annotations
 
 import math
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -158,8 +154,4 @@ def picture() -> str:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in ([], ["--check"]):
-        sys.exit(f"usage: python -m scripts.architecture [--check]\nunknown: {' '.join(sys.argv[1:])}")
-    if sys.argv[1:]:
-        sys.exit(0 if PICTURE.exists() and PICTURE.read_text(encoding="utf-8") == picture() else 1)
     PICTURE.write_text(picture(), encoding="utf-8")

@@ -1,14 +1,7 @@
-"""Write docs/xclass.1, the man page, from the declarations of the options.
-
-    python -m scripts.man_page            write the page
-    python -m scripts.man_page --check    check whether the page is current
-
-With --check nothing is written, and the exit status is 1 if the page is not current.
-"""
+"""Write docs/xclass.1, the man page, from the declarations of the options, by `python -m scripts.man_page`."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from xclass import __version__
@@ -83,12 +76,5 @@ def _escaped(text: str) -> str:
     return f"\\&{text}" if text[:1] in (".", "'") else text
 
 
-def main() -> None:
-    if "--check" in sys.argv[1:]:
-        current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page()
-        sys.exit(0 if current else "docs/xclass.1 is not current: run python -m scripts.man_page")
-    PAGE.write_text(page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(page(), encoding="utf-8")

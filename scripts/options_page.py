@@ -1,14 +1,7 @@
-"""Write docs/options.md from the declarations of the options.
-
-    python -m scripts.options_page            write the page
-    python -m scripts.options_page --check    check whether the page is current
-
-With --check nothing is written, and the exit status is 1 if the page is not current.
-"""
+"""Write docs/options.md from the declarations of the options, by `python -m scripts.options_page`."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from xclass.cli import command as cli
@@ -31,12 +24,19 @@ use `zsh_source` or `fish_source` for those shells):
 
 
 def option_tables() -> str:
-    """Return the list of all options as Markdown, with a table for every heading of the help."""
+    """Return the list of all options as Markdown, with a table for every heading of the help, and each row once."""
     lines = ["", '<div class="options">']  # see docs/_static/wide.css
+    heading: dict[str, str] = {}  # row -> title of the first section that has it
     for section in help_text.sections(*cli.option_groups()):
-        summary = f": {section.summary}" if section.summary else ""
-        lines += ["", f"## {section.title}{summary}", "", "| option | what it does | default |", "|---|---|---|"]
-        lines += [_row(option) for option in section.options.values()]
+        lines += ["", f"## {section.title}", ""]
+        if section.summary:
+            lines += [f"{section.summary[:1].upper()}{section.summary[1:]}.", ""]
+        rows = {_row(option): option for option in section.options.values()}
+        for title in dict.fromkeys(heading[row] for row in rows if row in heading):
+            names = ", ".join(f"`{option.flags[0]}`" for row, option in rows.items() if heading.get(row) == title)
+            lines += [f"See [{title}](#{title.lower().replace(' ', '-')}) for {names}.", ""]
+        lines += ["| option | what it does | default |", "|---|---|---|", *(row for row in rows if row not in heading)]
+        heading.update({row: section.title for row in rows if row not in heading})
     lines += ["", "## Subcommands", "", "| first word | what it does |", "|---|---|"]
     lines += [f"| `{subcommand.name}` | {subcommand.summary} |" for subcommand in subcommands.SUBCOMMANDS]
     return "\n".join([*lines[1:], "", "</div>", ""])
@@ -54,12 +54,5 @@ def page() -> str:
     return f"{HEAD}\n{option_tables()}"
 
 
-def main() -> None:
-    if "--check" in sys.argv[1:]:
-        current = PAGE.read_text(encoding="utf-8") == page()
-        sys.exit(0 if current else "docs/options.md is not current: run python -m scripts.options_page")
-    PAGE.write_text(page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(page(), encoding="utf-8")

@@ -44,9 +44,8 @@ class Options(OptionGroup):
     """Declare the options of all reductions that learn lists of labels, whose own `Options` are derived from it."""
 
     threshold: float | str | None = option(
-        "predict the labels whose probability is above T. With auto, learning chooses T: the one that has had the best "
-        "micro F1 so far, each example being predicted before it is learned, or with auto:P the lowest one that has "
-        "had a precision of at least P; models keep it",
+        "predict the labels whose probability is above T. With auto, learning chooses the T that has had the best "
+        "micro F1 so far, and with auto:P the lowest one that has had a precision of at least P; models keep it",
         minimum=0.0,
         maximum=1.0,
         default_text="0.5",
@@ -64,9 +63,9 @@ class Options(OptionGroup):
     )
 
     rank_by: str = option(
-        "what lists of labels are ranked by, in -p with --top_k and in the measures: the probability p of a label, or "
-        "p times the inverse propensity that --propensity defines, which brings rare labels to the front; then --plt "
-        f"ranks the {WIDER} N most probable labels for the best N. The probabilities that are written remain p",
+        "what ranks the labels of -p with --top_k and of the measures: their probability, or the probability times the "
+        f"inverse propensity of --propensity, so that rare labels come first; --plt then ranks the {WIDER} N most "
+        "probable labels. The probabilities that are written are the same",
         choices=("probability", "propensity"),
         default="probability",
     )

@@ -273,7 +273,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
 REDUCTION = Reduction(
     name="multilabel",
     title="Lists of labels",
-    summary="lists of labels, of which it is the default",
+    summary="lists of labels; the default for them",
     labels="multilabel",
     options=Options,
     enabled=ENABLED,
