@@ -28,9 +28,8 @@ class Options(OptionGroup):
     """Declare the options about probabilities of classes."""
 
     top_k: int | None = option(
-        "list the N best classes as `class:probability`. The last pair, `:p`, gives the probability of "
-        "all others. With lists of labels, whose probabilities do not sum to 1, there is no such pair, and --threshold "
-        "leaves out labels that are less probable",
+        "list the N best classes as `class:probability`. The last pair, `:p`, gives the probability of all others. "
+        "With lists of labels, there is no such pair, and --threshold leaves out less probable labels",
         minimum=1,
         maximum=1000,
     )
@@ -38,15 +37,15 @@ class Options(OptionGroup):
         "predict the probability of every class: all with --oaa, those seen so far with --cpt, --mach and --means, the "
         "candidates with --recall_tree, those of the leaf with --softmax_tree, those of the expert with "
         "--sparse_experts. The last pair, `:p`, gives the probability of all others. With lists of labels, all with "
-        "--multilabel_oaa, and those above the threshold with --plt. `raw`, for --oaa: what the regressor of each "
-        "class estimates, not divided by the sum over the classes",
+        "--multilabel_oaa, and those above the threshold with --plt. `raw`, for --oaa: the estimates of the "
+        "regressors, not divided by their sum",
         choices=(RAW, NORMALIZED),
         value_if_bare=NORMALIZED,
         metavar="[raw]",
     )
     calibration: str | None = option(
-        "write a reliability table to this file: predicted probability against observed frequency, with lists of "
-        "labels of the five best labels. The summary gives the expected calibration error",
+        "write a reliability table to this file: predicted probability against observed frequency, for lists of "
+        "labels of the five best. The summary gives the expected calibration error",
         writes="the reliability table",
     )
     perplexity: bool = option("report the perplexity of the labels")

@@ -61,8 +61,7 @@ class Options(OptionGroup):
         "value. The paper does not say how many --passes",
     )
     momentum: float | None = option(
-        "with --sgd, add this share of a weight's last step to its next one; the last steps take as many words of the "
-        "table as the weights",
+        "with --sgd, add this share of a weight's last step to its next one; the steps need a word beside each weight",
         default_text="0",
         minimum=0,
         maximum=1,
@@ -84,8 +83,8 @@ class Options(OptionGroup):
         search=one_of("general", "kmeans", first=("kmeans",), weight=2.0),
     )
     tree_sample: int = option(
-        "number of examples from which `kmeans` and `huffman` build their tree; 0 uses all of the data, which the "
-        "command reads in an extra pass and `Learner` keeps in memory until the end of the pass",
+        "number of examples from which `kmeans` and `huffman` build their tree; 0 uses all of the data, in an extra "
+        "pass of the command, or held in memory by `Learner`",
         default=100_000,
         minimum=0,
         stored=True,
@@ -125,12 +124,12 @@ class Options(OptionGroup):
         stored=True,
     )
     exact: bool = option(
-        "search each tree until every class that was not found is known to be less probable; this takes more than "
-        "logarithmic time where the trees are not sure"
+        "search each tree until all other classes are known to be less probable, which can take more than logarithmic "
+        "time"
     )
     cpt_report: str = option(
-        "what progressive validation computes: `argmax` the most probable class and all losses; `losses` only those "
-        "of the label's probability, which need no search",
+        "what progressive validation computes: `argmax` searches the most probable class; `losses` computes only the "
+        "losses of the label's probability",
         aliases=("--cpt_metrics",),
         choices=("argmax", "losses"),
         default="argmax",

@@ -43,8 +43,8 @@ class Options(label_lists.Options):
         search=one_of("online", "kmeans", first=("kmeans",)),
     )
     tree_sample: int = option(
-        "number of examples from which `kmeans` builds its tree; 0 uses all of the data, which the command reads in an "
-        "extra pass and `Learner` keeps in memory until the end of the pass",
+        "number of examples from which `kmeans` builds its tree; 0 uses all of the data, in an extra pass of the "
+        "command, or held in memory by `Learner`",
         default=100_000,
         minimum=0,
         stored=True,

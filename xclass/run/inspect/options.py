@@ -33,8 +33,8 @@ class Options(OptionGroup):
         ),
     )
     explain_format: str = option(
-        "write explanations as text, as text with what each share adds up in the parts of the learner, or as JSON, one"
-        " line for each example",
+        "write explanations as text, as text with the parts that each share is the sum of, or as JSON, one line for "
+        "each example",
         choices=("text", "parts", "json"),
         default_text="json for a file named .json, .jsonl or .ndjson, text otherwise",
     )

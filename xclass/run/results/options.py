@@ -17,14 +17,14 @@ class Options(OptionGroup):
         writes="the learning curve",
     )
     per_class: str | None = option(
-        "write to this file, as CSV, for each class the examples, errors, precision, recall, mean probability, and the "
-        "class that it is most often confused with; with lists of labels, for each label precision, recall and F1 at "
-        "the threshold, and the recall of the best 1, 3 and 5",
+        "write the examples, errors, precision, recall, mean probability and most frequent wrong answer of each class "
+        "to this file, as CSV; with lists of labels, the precision, recall and F1 of each label at the threshold, and "
+        "its recall among the best 1, 3 and 5",
         writes="the errors by class",
     )
     errors: str | None = option(
-        "write the wrongly predicted lines to this file, those whose label has the lowest probability first, with the "
-        "answer and its probability",
+        "write the wrongly predicted lines to this file with the answers and probabilities, the least probable label "
+        "first",
         writes="the wrong lines",
     )
     most_errors: int = option("write at most N lines with --errors", default=1000, minimum=1)
