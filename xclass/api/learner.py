@@ -530,12 +530,12 @@ class Learner:
         examples = None
         try:
             for number in range(passes):
-                self.core.reduction.repeats = number > 0
+                self.core.reduction.begin_pass(number)
                 learn = functools.partial(self._learn_files, given, verbose, examples, f"pass {number + 1}")
                 counted, _ = self._learning(learn)
                 examples = counted.examples
         finally:
-            self.core.reduction.repeats = False
+            self.core.reduction.begin_pass(0)
         return _figures(counted)
 
     def _learn_files(self, given: reader.Options, verbose: int, examples: int | None, name: str) -> Progress:

@@ -423,7 +423,7 @@ class LearnerCore:
                     clock = float(task.clock[-1]) if task.batch.n else clock
                     yield task
 
-        pipeline = Pipeline(tasks(self.clock), self.stages)
+        pipeline: Pipeline[BatchTask] = Pipeline(tasks(self.clock), self.stages)
         try:
             for task in pipeline:
                 self.count(task)

@@ -163,7 +163,6 @@ class Averaging:
             self.close()
             self._learner = merging.restored(base)
             self.damaged = True
-        self._learner.reduction.workers = None
         for _ in range(self.passes_ended):
             self._learner.reduction.end_pass()
         return notes

@@ -122,9 +122,8 @@ class PartLearner(PartWorker):
             config = config.with_values({"named_labels": base.options.get("named_labels")})
         contents = None if base is None else base._replace(arrays=dict(base.arrays))
         learner = LearnerCore(config, self._use(base is not None), contents)
-        learner.reduction.workers = 1
-        learner.reduction.repeats = work.passes_ended > 0
-        learner.reduction.holds_out = passes.HeldOutLines(config.passes).enabled
+        held_out = passes.HeldOutLines(config.passes).enabled
+        learner.reduction.begin_pass(work.passes_ended, threads=1, held_out=held_out)
         for _ in range(work.passes_ended):
             learner.reduction.end_pass()
         return learner

@@ -43,7 +43,7 @@ class Predictor(PartWorker):
         if self._learner is None:
             contents = None if model is None else from_bytes(model)
             self._learner = LearnerCore(self._config, learner_use.of_run(self._config), contents)
-            self._learner.reduction.workers = 1
+            self._learner.reduction.begin_pass(0, threads=1)
         return self._learner
 
     def _reader(self, learner: LearnerCore, part: Part) -> PartReader:

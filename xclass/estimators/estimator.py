@@ -345,7 +345,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         self._prepare(learner)
         given = y._replace(labels=own).for_learner(labels)
         for number in range(max(passes, 1)):
-            learner.core.reduction.repeats = number > 0
+            learner.core.reduction.begin_pass(number)
             with learner.shown(int(self.verbose), y.n, f"pass {number + 1}"):
                 learner.learn_many(X, given, weight)
                 if passes:
@@ -371,7 +371,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         if not checks.is_number(self.n_jobs) or self.n_jobs == 0:
             raise UsageError(f"n_jobs: {self.n_jobs!r} is not a whole number other than 0, or None")
         threads = self.n_jobs if self.n_jobs > 0 else processors.count() + 1 + self.n_jobs
-        learner.core.reduction.workers = max(1, int(threads))
+        learner.core.reduction.begin_pass(0, threads=max(1, int(threads)))
 
     # predicting
 

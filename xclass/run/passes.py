@@ -121,23 +121,6 @@ class SavePoint(NamedTuple):
     refusal: str = ""  # reason for not saving, or empty
 
 
-class PassSegment:
-    """Iterate over the tasks of a pass up to the next save point, which `save_point` then is; None at the end of the
-    pass.
-    """
-
-    def __init__(self, items: Iterator[BatchTask | SavePoint]) -> None:
-        self.save_point: SavePoint | None = None
-        self._items = items
-
-    def __iter__(self) -> Iterator[BatchTask]:
-        for item in self._items:
-            if isinstance(item, SavePoint):
-                self.save_point = item
-                return
-            yield item
-
-
 def tasks(
     learner: LearnerCore,
     items: Iterable[tuple[Batch, np.ndarray | None] | SavePoint],
@@ -227,9 +210,10 @@ class Stream:
         return ((batch, self._holdout.mask(line)) for batch, line in self._numbered())
 
     def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
-        masked: Iterator[tuple[Batch, np.ndarray]] = (
-            (batch, self._holdout.mask(line)) for batch, line in self._lines()
-        )
+        lines = self._numbered()
+        if self._length is not None:
+            lines = self._first(self._length) if self._passes > 1 else self._next(self._length)
+        masked: Iterator[tuple[Batch, np.ndarray]] = ((batch, self._holdout.mask(line)) for batch, line in lines)
         if self._shuffler is not None:
             masked = self._shuffler.pass_through(masked)
         for batch, held_out in masked:
@@ -250,15 +234,6 @@ class Stream:
         self._ended = 0
         self._length = 2 * self._length + 1
         return True
-
-    def _lines(self) -> Iterator[tuple[Batch, np.ndarray]]:
-        """Yield the batches of a pass with the line numbers of their examples, int64[n]."""
-        if self._length is None:
-            yield from self._numbered()
-        elif self._passes > 1:
-            yield from self._first(self._length)
-        else:
-            yield from self._next(self._length)
 
     def _numbered(self) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield all batches of the data with the line numbers of their examples, int64[n]."""

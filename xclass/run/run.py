@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 class Engine:
     """Execute the passes of a run, which sets `run`.
 
-    A subclass defines `learner`, `source`, and either `tasks` or `run_pass`.
+    A subclass defines `learner`, `source` and `run_pass`.
     """
 
     run: Run
@@ -72,8 +72,8 @@ class Engine:
         """Open the data, and return their `cache.source.Source` or what stands for it."""
         raise NotImplementedError
 
-    def tasks(self) -> Iterator[BatchTask | SavePoint]:
-        """Yield the tasks of one pass, and the save points between them."""
+    def run_pass(self) -> None:
+        """Execute one pass."""
         raise NotImplementedError
 
     def notes(self) -> list[str]:
@@ -85,26 +85,6 @@ class Engine:
 
     def preview(self) -> None:
         """Show the learner all of the data in a separate pass, if it needs that before it learns."""
-
-    def run_pass(self) -> None:
-        """Execute one pass, emptying the pipeline at each save point so that all examples before it are learned."""
-        run, tasks = self.run, self.tasks()
-        if run.model.preview_size is not None:
-            tasks = passes.previewed(tasks, run.model.reduction)
-        stages = run.stopwatch.stages(run.model.stages)
-        if run.inspector is not None:
-            stages = run.inspector.stages(stages)
-        while True:
-            segment = passes.PassSegment(tasks)
-            self.pipeline = Pipeline(segment, stages)
-            if run.signals.stopped:  # the signal came while there was no pipeline to stop
-                self.pipeline.stop()
-            for task in self.pipeline:
-                with thread_limit.working():
-                    run.count(task)
-            if run.signals.stopped or segment.save_point is None:
-                return
-            run.save_at(segment.save_point)
 
     def end_pass(self) -> bool:
         """End a pass of the learner, and return whether another one follows."""
@@ -134,7 +114,7 @@ class Local(Engine):
     """Read and learn in this process; `peeked` is what was already read from the data."""
 
     def __init__(self, peeked: Peeked | None = None) -> None:
-        self._peeked = peeked
+        self._peeked, self._passes_ended = peeked, 0
 
     def learner(self, contents: Contents | None) -> LearnerCore:
         return LearnerCore(self.run.config, learner_use.of_run(self.run.config), contents)
@@ -152,8 +132,25 @@ class Local(Engine):
         self._stream = _opened(config, run.model, lines, self._peeked)
         return self._stream.source
 
-    def tasks(self) -> Iterator[BatchTask | SavePoint]:
-        return self._tasks(self._stream)
+    def run_pass(self) -> None:
+        """Execute one pass, emptying the pipeline at each save point so that all examples before it are learned."""
+        run, tasks = self.run, self._tasks(self._stream)
+        run.model.reduction.begin_pass(self._passes_ended)
+        if run.model.preview_size is not None:
+            tasks = passes.previewed(tasks, run.model.reduction)
+        stages = run.stopwatch.stages(run.model.stages)
+        if run.inspector is not None:
+            stages = run.inspector.stages(stages)
+        while True:
+            self.pipeline = Pipeline(tasks, stages, SavePoint)
+            if run.signals.stopped:  # the signal came while there was no pipeline to stop
+                self.pipeline.stop()
+            for task in self.pipeline:
+                with thread_limit.working():
+                    run.count(task)
+            if run.signals.stopped or self.pipeline.mark is None:
+                return
+            run.save_at(self.pipeline.mark)
 
     def _tasks(self, stream: Iterable[tuple[Batch, np.ndarray] | SavePoint]) -> Iterator[BatchTask | SavePoint]:
         """Yield the tasks of the examples of a stream, and the save points between them."""
@@ -174,7 +171,7 @@ class Local(Engine):
         run, reduction = self.run, self.run.model.reduction
         if run.model.preview_size != 0:
             return
-        self.pipeline = Pipeline(passes.PassSegment(self._tasks(self._stream.unshuffled())), [reduction.preview])
+        self.pipeline = Pipeline(self._tasks(self._stream.unshuffled()), [reduction.preview])
         for _ in self.pipeline:
             run.console.move_bar(run.reader.position, run.progress.examples)
         if not run.signals.stopped:
@@ -184,7 +181,7 @@ class Local(Engine):
     def end_pass(self) -> bool:
         if self.run.learning:
             self.run.model.reduction.end_pass()
-        self.run.model.reduction.repeats = True
+        self._passes_ended += 1
         return self._stream.count_pass()
 
     def stop(self) -> None:
@@ -293,7 +290,8 @@ class Run:
         closing.callback(self.model.close)
         if self.learning:
             self.model.check_learns(f"-i {o.initial_regressor}: this model")
-        self.model.reduction.holds_out = holdout = passes.HeldOutLines(c.passes).enabled
+        holdout = passes.HeldOutLines(c.passes).enabled
+        self.model.reduction.begin_pass(0, held_out=holdout)
         self.progress = self.model.progress = self.engine.new_progress(
             c.reduction.labels, None if o.quiet else self._schedule(), holdout, self.model.names.class_list,
             o.vw_exact, o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),

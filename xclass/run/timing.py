@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import ParamSpec, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from ..options.declare import OptionGroup, no_effect, option
 
@@ -64,13 +65,9 @@ class Stopwatch:
 
     def each(self, name: str, items: Iterable[T]) -> Iterator[T]:
         """Yield the items, adding the time that the iterator needs for each of them to the activity `name`."""
-        take = self.timed(name, iter(items).__next__)
-        while True:
-            try:
-                item = take()
-            except StopIteration:
-                return
-            yield item
+        end = object()
+        following: Callable[[], Any] = partial(self.timed(name, next), iter(items), end)
+        return iter(following, end)
 
     def line(self, parsing: float) -> str:
         """Return the line of the summary; `parsing` is the part of the seconds of "source" spent on parsing."""

@@ -4,6 +4,8 @@
 
 An error of the source or of a stage reaches the iterator after all items before it have passed the stages, so that
 everything before a malformed line is learned. `stop()` ends the source early; the items it has delivered still pass.
+A mark among the items ends the pipeline, so that something is done when all items before it have passed; the next
+pipeline goes on with the same source.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from . import thread_limit
 
@@ -28,10 +30,16 @@ class _End:
 
 
 class Pipeline(Generic[Item]):
-    """Run `stages` over the items of `source` and iterate over the results; each stage changes the item in place."""
+    """Run `stages` over the items of `source` and iterate over the results; each stage changes the item in place.
 
-    def __init__(self, source: Iterable[Item], stages: Sequence[Callable[[Item], object]]) -> None:
-        self._source = source
+    `mark` is the one of the class `marks` that has ended the pipeline, None at the end of the source.
+    """
+
+    def __init__(
+        self, source: Iterable[Any], stages: Sequence[Callable[[Item], object]], marks: type | tuple[()] = ()
+    ) -> None:
+        self._source, self._marks = source, marks
+        self.mark: Any = None
         self._queues: list[queue.Queue[Item | _End]] = [queue.Queue(QUEUE_SIZE) for _ in range(len(stages) + 1)]
         self._stopping = threading.Event()
         self._ended = False
@@ -66,6 +74,9 @@ class Pipeline(Generic[Item]):
             for item in self._source:
                 if self._stopping.is_set():
                     return
+                if isinstance(item, self._marks):
+                    self.mark = item
+                    break
                 self._queues[0].put(item)
         except BaseException as caught:
             error = caught

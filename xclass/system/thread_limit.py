@@ -57,14 +57,13 @@ def working() -> Iterator[None]:
 
 def each(items: Iterable[T]) -> Iterator[T]:
     """Yield the items, holding a permit while the iterator computes each of them."""
-    iterator = iter(items)
-    while True:
+    iterator, end = iter(items), object()
+
+    def following() -> Any:
         with working():
-            try:
-                item = next(iterator)
-            except StopIteration:
-                return
-        yield item
+            return next(iterator, end)
+
+    return iter(following, end)
 
 
 def share(pool: Executor, job: Callable[..., object], items: Iterable[tuple[Any, ...]]) -> None:

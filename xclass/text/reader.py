@@ -410,7 +410,10 @@ class Reader:
             following[:begin] = text[end:filled]
             text[end : end + parser.PADDING] = 0
             self._parts_to_check.append(self._part_to_check(text[begin_of_lines:end]))
-            yield text[begin_of_lines:], end - begin_of_lines, error
+            lines, size_of_lines = text[begin_of_lines:], end - begin_of_lines
+            if not isinstance(self.format, OtherFormat):
+                self.parser.look_for_rows(lines, size_of_lines)  # for the number of columns of rows of numbers
+            yield lines, size_of_lines, error
             text = following
         if begin and error is None:
             assert self.format is not None
@@ -475,9 +478,7 @@ class Reader:
 
     def _scanned(self, blocks: Iterator[Block]) -> Iterator[tuple[parser.Scan, DataError | None]]:
         """Yield the scans of blocks in order; the blocks of a file are scanned on several threads."""
-        blocks = self._looked(
-            itertools.chain([next(blocks)], blocks)
-        )  # the first one decides on the format and the scanners
+        blocks = itertools.chain([next(blocks)], blocks)  # the first one decides on the format and the scanners
         if not self._waits_for_full_blocks or len(self._scanners) == 1:
             for text, end, error in blocks:
                 start = time.perf_counter()
@@ -513,13 +514,6 @@ class Reader:
                     yield next_scan()
             while waiting:
                 yield next_scan()
-
-    def _looked(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Yield blocks, after looking for the number of columns of rows of numbers in VW text."""
-        for text, end, error in blocks:
-            if not isinstance(self.format, OtherFormat):
-                self.parser.look_for_rows(text, end)
-            yield text, end, error
 
     def _fill(self, stream: Stream, text: UInt8s, begin: int, end: int) -> tuple[int, bool, DataError | None]:
         """Read into `text[begin:end]`; return one past the last byte read, whether the file ended, and what ends the

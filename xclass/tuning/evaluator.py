@@ -102,7 +102,7 @@ class Candidate:
         learner = self._learner = self._learner or self._new()
         passes, ended = self._space.passes(self._setting), False
         for number in range(passes):
-            learner.core.reduction.repeats = number > 0
+            learner.core.reduction.begin_pass(number, threads=1)
             for _, batch in self._space.stream.batches([(max(low, self.size), high), *others]):
                 check()
                 learner.learn_many(batch)
@@ -115,7 +115,6 @@ class Candidate:
 
     def _new(self) -> Learner:
         core = LearnerCore(self._space.config(self._setting), self._space.use(self._setting))
-        core.reduction.workers = 1
         core.names.add(list(self._space.stream.names))
         return Learner.of(core)
 

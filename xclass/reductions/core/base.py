@@ -79,10 +79,8 @@ class Learner(ABC):
     # sums of the probabilities' or predictions' losses for the summary, None if there are none
     report: Report | LabelReport | None = None
     tallied: Sequence[str] = ()  # names of the attributes that are other sums over examples for the summary
-    # whether the examples were learned before, in an earlier pass over the data; the caller sets it
-    repeats: bool = False
-    # whether examples are held out, so that these alone are measured for the report of lists of labels; the caller sets
-    # it
+    repeats: bool = False  # whether the examples were learned before, in an earlier pass over the data
+    # whether examples are held out, so that these alone are measured for the report of lists of labels
     holds_out: bool = False
     # weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
     tables: Sequence[gd.Table] = ()
@@ -204,6 +202,16 @@ class Learner(ABC):
         A model file can be damaged or crafted. So every number that a kernel uses as an index, a loop bound or a link
         must be checked here, and unexpected arrays and facts must be refused; see `stored_arrays.reject_unused`.
         """
+
+    def begin_pass(self, number: int, threads: int | None = None, held_out: bool | None = None) -> None:
+        """Begin a pass over the data, by its number from 0; called while no stage runs.
+
+        `threads` is the number of threads that `share` may use, and `held_out` says whether examples are held out; None
+        leaves them as they are.
+        """
+        self.repeats = number > 0
+        self.workers = self.workers if threads is None else threads
+        self.holds_out = self.holds_out if held_out is None else held_out
 
     def end_pass(self) -> None:
         """Finish a pass; called while no stage runs. The learning rate of `tables` decays."""
