@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import io
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -136,6 +137,20 @@ def start_process(*args, cwd: str | os.PathLike | None = None, **more) -> subpro
     """Start a fork with pipes for its standard streams; `more` is passed to `subprocess.Popen`."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return Forked(_words(args), cwd=cwd, **{**pipes, **more})
+
+
+def on_a_terminal(words, streams: tuple[str, ...] = ("stdout", "stderr"), **more) -> bytes:
+    """Execute `python -c CODE ...` or `python -m xclass ...` in a fork, and return what these streams show."""
+    controller, terminal = pty.openpty()
+    child = Forked([sys.executable, *words], **dict.fromkeys(streams, terminal), **more)
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end, on Linux
+        while part := os.read(controller, 1 << 16):
+            shown += part
+    os.close(controller)
+    child.wait()
+    return shown
 
 
 def script(body: str, *args, cwd: str | os.PathLike | None = None, new: bool = False) -> Result:

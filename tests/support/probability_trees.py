@@ -30,12 +30,6 @@ def tree_of(model: Learner, t: int = 0) -> label_tree.Tree:
     return label_tree.restored(f"tree.{t}", model.core.contents().arrays)
 
 
-def mean_opened(model: Learner) -> float:
-    """Return the mean number of nodes that a search opened."""
-    opened = model.core.reduction.report.opened_counts
-    return float(opened @ np.arange(len(opened)) / opened.sum())
-
-
 def check_best_are_the_top_of_all(model: Learner, test: str, classes: int) -> None:
     """Check that a search for the best labels agrees with a list of all labels.
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import http.client
+import json
 import signal
 import socket
 import threading
@@ -19,6 +22,7 @@ from xclass.serving.options import Options
 from xclass.serving.service import Request, Service
 
 SECONDS = 60
+JSON = {"Content-Type": "application/json"}
 
 
 class Messages(list[str]):
@@ -84,6 +88,16 @@ async def answers(service: Service, text: bytes) -> bytes:
     return b"".join(parts)
 
 
+def in_event_loop(test):
+    """Return a test that executes an asynchronous one."""
+
+    @functools.wraps(test)
+    def execute(*given, **named) -> None:
+        asyncio.run(test(*given, **named))
+
+    return execute
+
+
 def result(steps, between=lambda: None):
     """Take the steps of a generator, call a function between them, and return its result."""
     while True:
@@ -143,6 +157,19 @@ def ask(port: int, text: bytes, piece: int | None = None) -> bytes:
         answers = received(connection)
         sender.join()
     return answers
+
+
+def asked(port, method, path, body=None, headers=None):
+    """Return the status, the headers and the body of an answer; a body that is no bytes is sent as JSON."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    sent = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+    connection.request(method, path, sent, {**({} if body is None else JSON), **(headers or {})})
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    if answer.headers["content-type"] == "application/json":
+        content = json.loads(content)
+    return answer.status, answer.headers, content
 
 
 @contextlib.contextmanager

@@ -46,11 +46,7 @@ def multiclass(
             source_class = y if rng.random() >= noise else rng.randrange(k)
             words.append(f"p{place}_{(source_class * 7 + place * 3) % (k + 2 * place)}")
         rng.shuffle(words)
-        label = f"{y + lowest}"
-        if weights:
-            label += f" {rng.choice(weights):g}"
-        if rng.random() < unlabelled:
-            label = ""
+        label = _head(rng, f"{y + lowest}", weights, unlabelled)
         tag = f" tag{i}" if tags and i % 3 == 0 else " "
         lines.append(
             f"{label}{tag}|w {' '.join(words)} |n size:{rng.choice((0.5, 1, 2, -1.5, 3)):g} {rng.choice(COLOURS)}"
@@ -68,14 +64,17 @@ def multilabel(
     for i in range(n):
         own = sorted(rng.sample(range(k), min(k, rng.choice((0, 1, 1, 2, 3)))))
         words = [f"y{y if rng.random() >= noise else rng.randrange(k)}_{rng.randrange(2)}" for y in own for _ in "ab"]
-        label = ",".join(str(y + lowest) for y in own) or ","
-        if weights:
-            label += f" {rng.choice(weights):g}"
-        if rng.random() < unlabelled:
-            label = ""
+        label = _head(rng, ",".join(str(y + lowest) for y in own) or ",", weights, unlabelled)
         tag = f" tag{i}" if tags and i % 3 == 0 else " "
         lines.append(f"{label}{tag}|w {' '.join(words)} |n size:{rng.choice((0.5, 1, 2)):g} {rng.choice(COLOURS)}")
     return "".join(line + "\n" for line in lines)
+
+
+def _head(rng: random.Random, label: str, weights: tuple[float, ...], unlabelled: float) -> str:
+    """Return a label with one of the weights, or nothing with this probability."""
+    if weights:
+        label += f" {rng.choice(weights):g}"
+    return "" if rng.random() < unlabelled else label
 
 
 def of_kind(labels: str, seed: int, k: int, n: int, **more) -> str:
@@ -103,11 +102,7 @@ def real(
         y = 0.25 * (sum(worth[word] for word in words) + size)
         if signs:
             y = 1 if y >= 0 else -1
-        label = f"{y:g}"
-        if weights:
-            label += f" {rng.choice(weights):g}"
-        if rng.random() < unlabelled:
-            label = ""
+        label = _head(rng, f"{y:g}", weights, unlabelled)
         tag = f" 't{i}" if tags and i % 4 == 0 else ""
         lines.append(f"{label}{tag} |a {' '.join(words)} |b size:{size:g} {rng.choice(COLOURS)}")
     return "".join(line + "\n" for line in lines)
