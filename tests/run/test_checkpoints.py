@@ -158,13 +158,10 @@ def test_counters_go_on_as_vws(tmp_path):
 
 def test_preserve_performance_counters_needs_a_model_with_counters(tmp_path):
     data = noisy(1)
-    learn("--oaa", 4, "-b", 10, "-f", "m", "--predict_only_model", stdin=data, cwd=tmp_path)
-    learn("--vw_exact", "--oaa", 4, "-b", 10, "-f", "vw", "--predict_only_model", stdin=data, cwd=tmp_path)
+    learn("--oaa", 4, "-b", 10, "-f", "m", stdin=data, cwd=tmp_path)
     for args, message in (
         (["--oaa", 4], "--preserve_performance_counters has no effect: it needs -i FILE, which loads a model"),
         (["-i", "m", "-t"], "--preserve_performance_counters has no effect: with -t no examples are added"),
-        (["-i", "m"], "-i m: this model was shrunk, or saved with --predict_only_model"),
-        (["--vw_exact", "-i", "vw"], "vw has no counters; it was saved with --predict_only_model"),
     ):
         result = xclass(*args, "--preserve_performance_counters", stdin=data, cwd=tmp_path)
         assert result.status == 2
@@ -255,8 +252,7 @@ def test_testing_without_a_model_is_pointed_out(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["oaa", "recall_tree", "ect"])
-def test_testing_loads_only_the_weights(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
+def test_testing_loads_only_the_weights(place, monkeypatch, name):
     learn(f"--{name}", 5, "-b", 10, "-f", "m", "--quiet", stdin=multiclass(3, 5, 200))
     given = []
     restore = gd.restore_table

@@ -13,7 +13,6 @@ from versus import agree, small
 from xclass.api import progress as stats
 from xclass.api import progress_table
 from xclass.model import model_file
-from xclass.run import passes
 
 OPTIONS = [
     "--passes 2",
@@ -64,16 +63,6 @@ def test_probabilities_are_vws_where_all_are_labelled(tmp_path):
         agree(tmp_path, data, *["--oaa", "4", "--probabilities", "--loss_function", "logistic"], *args.split())
 
 
-def test_every_tenth_line_is_held_out_and_empty_lines_count():
-    lines = np.array([1, 2, 9, 10, 12, 20, 30])
-    many = passes.HeldOutLines(passes.Options(passes=2))
-    assert many.mask(lines).tolist() == [False, False, False, True, False, True, True]
-    after = passes.HeldOutLines(passes.Options(holdout_after=10))
-    assert after.mask(lines).tolist() == [False, False, False, False, True, True, True]
-    for off in (passes.Options(), passes.Options(passes=5, holdout_off=True)):
-        assert not passes.HeldOutLines(off).mask(lines).any()
-
-
 def options_of_run(*more) -> tuple[str, ...]:
     return ("--oaa", "4", "--passes", "6", "--early_terminate", "9", "-b", "12", *more)
 
@@ -108,17 +97,6 @@ def test_model_of_an_earlier_run_stays_until_the_best_takes_its_place(tmp_path):
     assert result.status == 1
     assert (tmp_path / "m").read_bytes() == MODEL_OF_YESTERDAY
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.interrupted"]
-
-
-def test_early_end_keeps_the_best_in_both_ways(tmp_path):
-    data, best = a_seed_whose_best_pass_is_not_the_last(tmp_path)
-    for more in ((), ("--keep_last",)):
-        args = ("--oaa", "4", "--passes", "40", "--early_terminate", "2", "-b", "12", "-f", "m", "--save_per_pass")
-        result = learn(*args, *more, stdin=data, cwd=tmp_path)
-        used = int(result.err.split("passes used = ")[1].split()[0])
-        best = int(result.err.split("best pass = ")[1].split(";")[0])
-        assert used == best + 2
-        assert (tmp_path / "m").read_bytes() == (tmp_path / f"m.{best}").read_bytes()
 
 
 def test_without_held_out_examples_all_passes_run_and_the_user_is_told(tmp_path):

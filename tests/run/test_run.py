@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from command import MODEL_OF_YESTERDAY, SECONDS, learn, script, start_process, xclass, xclass_process
+from command import MODEL_OF_YESTERDAY, SECONDS, learn, script, start_process, xclass
 from streams import multiclass, real
 
 from xclass.cli.command import option_groups
@@ -50,20 +50,9 @@ def rows(err: str) -> list[int]:
 # -- lines that cannot be learned from ---------------------------------------------------------------------------
 
 BAD_LINES = [  # line, column of what is wrong with it, words the message has to have
-    ("2 |w a b:1:2", 10, ["'1:2'", "name:number"]),
     ("2 |w a b:nan", 10, ["'nan'", "not a number"]),
-    ("2 |w a b:inf", 10, ["'inf'", "not a number"]),
-    ("2 |w:x a", 6, ["'x'", "|name:weight"]),
-    ("7 |w a", 1, ["label 7", "outside 1..6", "--oaa 6"]),
-    ("0 |w a", 1, ["label 0", "outside 1..6"]),
-    ("-3 |w a", 1, ["label -3", "negative"]),
-    ("1.5 |w a", 1, ["'1.5'", "class number"]),
     ("cat |w a", 1, ["'cat'", "class number"]),
-    ("nan |w a", 1, ["'nan'", "class number"]),
-    ("2 nan |w a", 3, ["weight 'nan'", "at least 0"]),
     ("2 -1 |w a", 3, ["weight '-1'", "at least 0"]),
-    ("2 inf |w a", 3, ["weight 'inf'", "finite"]),
-    ("2 1 2 |w a", 1, ["'2'", "a label and a weight"]),
 ]
 
 
@@ -134,13 +123,6 @@ def test_message_about_a_bad_line_can_be_printed(place):
     assert len(result.err) < 400
 
 
-def test_real_label_that_is_no_number_stops(place):
-    result = xclass("-b", 10, "-f", "model", stdin=real(2, 5) + "nan |a x\n")
-    assert result.status == 1
-    assert "stdin:6:1: label 'nan' is not a finite number" in result.err
-    assert (place / "model.interrupted").exists()
-
-
 def test_label_before_a_tab_is_pointed_out(place):
     result = learn("--oaa", 3, "-p", "stdout", stdin="1 | a\n2\t| b\nname\t3 | c\n")
     assert (
@@ -161,19 +143,6 @@ def test_compressed_bytes_where_text_is_expected_are_named(place):
         "stdin: the data are compressed, but the name does not end in .gz; decompress it, `zcat FILE.gz | "
         "xclass ...`, or give -d FILE.gz" in result.err
     )
-    (place / "data.vw").write_bytes(packed)
-    assert (
-        "data.vw: the data are compressed, but the name does not end in .gz; rename the file so that it does"
-        in xclass("--oaa", 3, "data.vw").err
-    )
-    (place / "data.vw.gz").write_bytes(gzip.compress(packed))
-    assert "data.vw.gz: the file is compressed twice; decompress it once" in xclass("--oaa", 3, "data.vw.gz").err
-
-
-def test_label_that_touches_the_bar_is_pointed_out(place):
-    result = learn(*OAA, stdin=GOOD + "1|w a\n2|w a\n")
-    assert result.err.count("read as a tag") == 1
-    assert "stdin:41: '1' touches the bar" in result.err
 
 
 @pytest.mark.parametrize("indexing", [0, 1])
@@ -218,20 +187,10 @@ def test_testing_without_a_model_predicts_like_a_new_model(data, args):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("no.vw", *OAA), "no.vw: there is no such file"),
         ((".", *OAA), ".: this is a directory"),
         (("train.vw", "-i", "no.model"), "no.model: cannot load the model: there is no such file"),
         (("train.vw", "-i", "train.vw"), "train.vw: not an xclass model"),
         (("train.vw", "-i", "."), ".: cannot load the model: this is not a regular file"),
-        (("train.vw", *OAA, "-p", "no/p"), "no/p: predictions cannot be written there: there is no folder "),
-        (("train.vw", *OAA, "-p", "."), ".: predictions cannot be written there: this is a folder; give the name of a"),
-        (
-            ("train.vw", *OAA, "--readable_model", "no/r"),
-            "no/r: the model as text cannot be written there: ",
-        ),
-        (("train.vw", *TREE, "--print_tree", "no/t"), "no/t: the tree cannot be written there: there is no folder "),
-        (("train.vw", *OAA, "-f", "no/m"), "no/m: the model cannot be written there: there is no folder"),
-        (("train.vw", *OAA, "-f", "."), ".: the model cannot be written there: this is a folder"),
     ],
 )
 def test_files_that_cannot_be_used_are_named(data, args, message):
@@ -350,16 +309,6 @@ def test_options_repeated_with_the_values_of_the_model_are_fine(data, place):
     plain = learn("train.vw", "-i", "model", "-t", "-p", "stdout", "--quiet")
     same_options = ["-q", "wn", "-l", "0.25", "--bern_hyper", "0.5", "--layout", "odd", "--loss_function", "logistic"]
     assert learn("train.vw", "-i", "model", "-t", "-p", "stdout", "--quiet", *TREE, *same_options).out == plain.out
-
-
-def test_model_of_another_reduction_is_refused(data):
-    learn("train.vw", *OAA, "-f", "model", "--quiet")
-    result = xclass("train.vw", "-i", "model", *TREE, "--quiet")
-    assert result.status == 2
-    assert f"--recall_tree {K} disagrees with model, which was trained with --oaa {K}" in result.err
-    result = xclass("train.vw", "-i", "model", "--max_depth", 3, "--quiet")
-    assert result.status == 2
-    assert "--max_depth belongs to --recall_tree" in result.err
 
 
 def test_every_section_of_the_help_has_an_option_group():
@@ -545,29 +494,6 @@ def test_ctrl_c_before_a_run_learns_is_answered(place, module, name, method, wor
     assert os.listdir(place) == ["data"]
 
 
-def test_run_stopped_before_its_first_example_saves_nothing(place):
-    child = start_process(*OAA, "-f", "model")
-    err = StreamReader(child.stderr)
-    feed(child, " |w a\n")
-    err.until(counter_is(1))
-    child.send_signal(signal.SIGTERM)
-    assert child.wait(SECONDS) == 128 + signal.SIGTERM
-    assert "nothing was learned yet, so nothing was saved" in err.rest()
-    assert os.listdir(place) == []
-
-
-def test_killed_run_leaves_the_old_model_whole(data, place):
-    learn("train.vw", *OAA, "-f", "model", "--quiet")
-    before = (place / "model").read_bytes()
-    child = start_process("-i", "model", "-f", "model", "-P", 1)
-    err = StreamReader(child.stderr)
-    feed(child, GOOD)
-    err.until(counter_is(40))
-    child.kill()
-    child.wait(SECONDS)
-    assert (place / "model").read_bytes() == before
-
-
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_run_killed_while_saving_leaves_the_old_model_whole(data, place, call):
     learn("train.vw", *OAA, "-f", "model", "--quiet")
@@ -634,15 +560,6 @@ def test_closed_streams_are_no_surprise(data, place, closed, status):
     assert "Traceback" not in result.err
     assert len(result.lines) == (40 if closed == "2>&-" else 0)
     assert (place / "model").exists() == (status == 0)
-
-
-def test_piped_file_gives_the_model_of_the_named_file(data, place):
-    with open(data, "rb") as file:
-        result = xclass_process(*TREE, "-f", "piped", "-p", "stdout", "--quiet", stdin=file.read())
-    assert (result.status, result.err) == (0, "")
-    named = learn("train.vw", *TREE, "-f", "named", "-p", "stdout", "--quiet")
-    assert result.out == named.out
-    assert (place / "piped").read_bytes() == (place / "named").read_bytes()
 
 
 @pytest.mark.parametrize("args", [OAA, TREE, (*OAA, "--loss_function", "squared")], ids=["oaa", "tree", "squared"])

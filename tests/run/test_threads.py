@@ -8,7 +8,6 @@ from streams import multiclass
 
 import xclass as library
 from xclass.system import thread_limit
-from xclass.vw import Workspace
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +36,6 @@ def test_workers_have_processes_of_their_own():
 def test_programs_are_told_what_limits_their_threads():
     with pytest.raises(library.UsageError, match="sched_setaffinity"):
         library.Learner("oaa", classes=5, threads=2)
-    with pytest.raises(library.UsageError, match="sched_setaffinity"):
-        Workspace("--oaa 5 --threads 2 --quiet")
 
 
 @pytest.mark.parametrize("options", [(), ("-c", "--passes", 3), ("--shuffle", 100), ("--probabilities",)])

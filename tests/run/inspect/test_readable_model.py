@@ -234,19 +234,6 @@ def test_names_are_found_for_a_saved_model(reduction, layout, tmp_path):
     assert any("*" in front for front in named)
 
 
-def test_audit_and_text_output_change_nothing(tmp_path):
-    (tmp_path / "data").write_text(multiclass(4, 5, 60, unlabelled=0.1, tags=True))
-    alone = ["--loss_function", "squared"]
-    for reduction in (alone, ["--oaa", "5"], ["--recall_tree", "5", "--max_candidates", "2"], ["--ect", "5"]):
-        results, made = [], []
-        for looking in ([], ["--audit", "--invert_hash", "names"]):
-            results.append(learn("-d", "data", *reduction, "-p", "p", "-f", "m", *looking, cwd=tmp_path))
-            made.append([(tmp_path / "p").read_text(), (tmp_path / "m").read_bytes()])
-        assert made[0] == made[1]
-        assert results[0].err.splitlines()[:-1] == results[1].err.splitlines()[:-1]
-        assert not results[0].out
-
-
 def test_header_names_the_options(table):
     run_xclass(
         table, "--oaa", "3", "-q", "ws", "--ignore", "a", "--ngram", "2", "--ngram", "w3", "--readable_model", "text"
@@ -339,10 +326,3 @@ def test_path_features_and_their_crosses_are_shown(layout, table):
     scorer = out.splitlines()[-1].split("\t")[1:]
     assert [word.split(":")[0] for word in scorer].count("") == 2 * (1 + 1)  # two levels, with `green` and alone
     assert any(front.startswith("[") for front in weights(table / "names"))
-
-
-def test_namespace_without_linear_terms_is_not_crossed_with_the_path(table):
-    args = ["--recall_tree", "3", "--interactions", "w\\x88", "--ignore_linear", "w"]
-    result = xclass("-d", "data", *args, cwd=table)
-    assert result.status == 2
-    assert "--ignore_linear drops namespace 'w', so it cannot be crossed with the path" in result.err

@@ -140,25 +140,6 @@ def test_levels_without_a_tree_have_no_effect():
     assert "--tree_levels has no effect: no tree is written; give --print_tree or --dot_tree" in result.err
 
 
-@pytest.mark.parametrize("flag", ["--print_tree", "--dot_tree"])
-def test_path_that_cannot_be_written_is_reported_before_training(place, flag):
-    result = xclass("--log_multi", K, "-d", "data", flag, "no/such/t", "-f", "m")
-    assert result.status != 0
-    assert "no/such" in result.err
-    assert not (place / "m").exists()
-
-
-def test_tree_may_not_be_written_over_other_things():
-    for words, message in (
-        (("--print_tree", "data"), "would write over data, which -d reads"),
-        (("--print_tree", "t", "--dot_tree", "t"), "both write t"),
-        (("--print_tree", "stdout", "-p", "stdout"), "both write standard output"),
-    ):
-        result = xclass("--log_multi", K, "-d", "data", *words)
-        assert result.status == 2
-        assert message in result.err
-
-
 def test_preorder_asks_about_no_deeper_node():
     visited = []
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from command import Forked
 from effort import tries
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from versus import run_vw
 
 from xclass.data.batch import Batch
-from xclass.errors import DataError
 from xclass.run.predictions import writer as predictions
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
@@ -127,82 +120,3 @@ def test_small_buffer_gives_the_same_bytes(tmp_path, monkeypatch, size):
 
 def test_empty_batch_writes_nothing(tmp_path):
     assert written(tmp_path / "p", "simple", [], values=np.zeros(0)) == b""
-
-
-def test_lines_have_vws_shape(tmp_path):
-    """VW's own files, read and written again, do not change."""
-    pytest.importorskip("vowpalwabbit")
-    data = "1 ex1|w a b\n2 'ex2 |w b c:0.3\n3 2.0 ex3|w a d:1e-3\n1 |w a b\n | w?\n2 |w b\n"
-    (tmp_path / "data").write_text(data)
-    tags = [b"ex1", b"ex2", b"ex3", b"", b"", b""]
-
-    def vw(*options):
-        run_vw("-d", "data", "--quiet", "-p", "p", *options, cwd=tmp_path)
-        return (tmp_path / "p").read_bytes()
-
-    def numbers(text):
-        return np.array([float(line.split()[0]) for line in text.splitlines()])
-
-    def lists(text):
-        rows = [[word.split(b":") for word in line.split() if b":" in word] for line in text.splitlines()]
-        words = [word for row in rows for word in row]
-        return {
-            "labels": np.array([int(label) for label, _ in words]),
-            "scores": np.array([float(score) for _, score in words], np.float32),
-            "start": np.concatenate([[0], np.cumsum([len(row) for row in rows])]),
-        }
-
-    path = tmp_path / "ours"
-    text = vw()
-    assert written(path, "simple", tags, values=numbers(text)) == text
-    text = vw("--oaa", "3", "-r", "r")
-    assert written(path, "multiclass", tags, values=numbers(text)) == text
-    text = (tmp_path / "r").read_bytes()
-    assert written(path, "raw_scores", tags, **lists(text)) == text
-    text = vw("--oaa", "3", "--scores")
-    assert written(path, "scores", tags, **lists(text)) == text
-
-
-def test_folder_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"no/p: predictions cannot be written there: there is no folder"):
-        predictions.Writer(str(tmp_path / "no" / "p"), "simple")
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_full_disk_is_reported():
-    writer = predictions.Writer("/dev/full", "simple")
-    with pytest.raises(DataError, match="/dev/full: predictions cannot be written there: No space left"):
-        writer.write(batch_of([b""] * 10), values=np.zeros(10))
-
-
-STREAM = """
-import sys
-import numpy as np
-from test_predictions import batch_of, predictions
-writer = predictions.Writer("stdout", "multiclass")
-{}
-"""
-
-
-def child(body: str) -> subprocess.Popen:
-    return Forked([sys.executable, "-c", STREAM.format(body)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-
-def test_pipe_is_written_to_batch_by_batch():
-    process = child("writer.write(batch_of([b'a', b'b']), values=np.array([1.0, 2.0]))\nsys.stdin.read()")
-    assert process.stdout.readline() == b"1 a\n"  # while the writer still runs
-    assert process.stdout.readline() == b"2 b\n"
-    process.communicate()
-    assert process.returncode == 0
-
-
-def test_closed_pipe_is_a_broken_pipe_error():
-    body = (
-        "sys.stdin.read()\n"
-        "try:\n    writer.write(batch_of([b'a']), values=np.array([1.0]))\n"
-        "except BrokenPipeError:\n    sys.stdout = None\n    import os; os._exit(3)"
-    )
-    process = child(body)
-    process.stdout.close()
-    process.stdin.close()
-    assert process.wait() == 3

@@ -7,7 +7,7 @@ import re
 import pytest
 from command import learn
 from streams import multiclass, of_kind
-from variants import BITS, BY_NAME, VARIANTS, K, chosen, name_of, words_of
+from variants import BITS, BY_NAME, K, chosen, every_variant, words_of
 from versus import run_vw
 
 from xclass.api import progress_table
@@ -16,7 +16,6 @@ from xclass.cache import source
 VW_NAMES = re.compile(
     r"=|num sources|weight bits|datafile|final_regressor|initial_t|power_t|learners|pred\b|using no cache|memory:", re.I
 )
-COMBINATIONS = {name_of(name, o): (name, o) for name in BY_NAME for o in [{}, *VARIANTS.get(name, [])]}
 
 
 def banner(*args, stdin: str | None = None, data: str = "data.vw", cwd=None) -> list[str]:
@@ -37,7 +36,7 @@ def place(tmp_path, monkeypatch):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize(("name", "options"), COMBINATIONS.values(), ids=COMBINATIONS)
+@every_variant()
 def test_plain_words_of_every_reduction(place, name, options):
     data = f"{BY_NAME[name].labels}.vw"
     lines = banner(*chosen(name), *BITS, *words_of(options), "-f", "m", "-p", "p", data=data)
@@ -58,7 +57,12 @@ def test_plain_words_of_every_reduction(place, name, options):
 
 @pytest.mark.parametrize("words", ["--oaa 9", "--recall_tree 9", "--ect 9", "--log_multi 9", ""])
 @pytest.mark.parametrize(
-    "more", ["-b 12 -q wn --passes 3 -c -k -f m -r r --l2 1e-6 --decay_learning_rate 0.5", "-b 12 --ignore w -t"]
+    "more",
+    [
+        "-b 12 -q wn --passes 3 -c -k -f m -r r --l2 1e-6 --decay_learning_rate 0.5",
+        "-b 12 --ignore w -t",
+        "-q wn -q ww --cubic wnw --interactions wnwn -f m -p p -r r -b 20 -l 0.25",
+    ],
 )
 def test_vw_exact_prints_the_lines_of_vw(place, words, more):
     pytest.importorskip("vowpalwabbit")

@@ -189,16 +189,6 @@ def test_a_run_that_fails_says_so_in_the_summary(folder, line, copies, error, ex
     assert record["examples"] == examples == int(table(folder / "c")[-1]["examples"])
 
 
-@pytest.mark.parametrize("flag", ["--summary", "--curve", "--per_class", "--errors"])
-def test_a_file_that_cannot_be_written_ends_the_run_before_it_learns(folder, flag):
-    result = xclass("d.vw", "-b", 14, "--cpt", K, flag, "no/such/file", "-f", "m", cwd=folder)
-    assert result.status == 1
-    assert "no/such/file: " in result.err and "there is no folder" in result.err
-    assert not (folder / "m").exists()
-    result = xclass("d.vw", "-b", 14, "--cpt", K, flag, "d.vw", cwd=folder)
-    assert result.status == 2 and "would write over d.vw, which -d reads" in result.err
-
-
 @pytest.mark.parametrize("flag", ["--per_class", "--errors"])
 def test_real_labels_have_no_classes(tmp_path, flag):
     (tmp_path / "d.vw").write_text("0.5 | a\n-1 | b\n")
@@ -208,11 +198,3 @@ def test_real_labels_have_no_classes(tmp_path, flag):
     record = json.loads((tmp_path / "s").read_text())
     assert record["outcomes"] is None
     assert math.isclose(float(table(tmp_path / "c")[-1]["average_loss"]), record["average_loss"], abs_tol=1e-6)
-
-
-def test_results_do_not_change_what_is_learned(folder):
-    words = ("d.vw", "-b", 14, "--multiclass", "--quiet", "-f")
-    learn(*words, "a", "-p", "p", cwd=folder)
-    learn(*words, "b", "-p", "q", "--summary", "s", "--curve", "c", "--per_class", "k", "--errors", "e", cwd=folder)
-    assert (folder / "p").read_bytes() == (folder / "q").read_bytes()
-    assert (folder / "a").read_bytes() == (folder / "b").read_bytes()
