@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from servers import Messages, answers, connected, received, served
+from servers import Messages, answers, connected, received, served, wait_for
 
 import xclass
 from xclass.api import model_contents
@@ -73,6 +73,7 @@ def test_a_model_that_another_process_has_saved_is_not_replaced(tmp_path):
     with pytest.raises(ModelError, match="another process has saved a model here"):  # noqa: SIM117 (the order is plainer)
         with new() as learner, served(learner, path=str(path), checkpoint=10) as running:
             assert running.ask(LEARNED[: len(LEARNED) // 3]).count(b"\n") == 10
+            wait_for(path.exists)  # another thread saves
             path.write_bytes((tmp_path / "other").read_bytes())
             assert running.ask(LEARNED).count(b"\n") == 30
     assert any("was not saved" in text and "another process" in text for text in running.messages)

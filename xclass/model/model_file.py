@@ -83,8 +83,9 @@ def save(
             if into is None:
                 if links == "follow":
                     output_file.check_claim(given_path)
+                own = output_file.identity_of(unfinished.file)  # another process may write the place at once
                 unfinished.take_place()
-                output_file.renew_claim(given_path)
+                output_file.renew_claim(given_path, own)
         finally:
             if into is None:
                 unfinished.close()

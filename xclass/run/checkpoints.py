@@ -153,8 +153,9 @@ class Saver:
         with model_file.explain_save_errors(path):
             if path == self._model:
                 output_file.check_claim(path)
+                own = output_file.identity_of(self._best.file)
                 self._best.take_place()
-                output_file.renew_claim(path)
+                output_file.renew_claim(path, own)
             else:
                 self._best.copy(path, links)
 

@@ -312,7 +312,7 @@ class Service:
         def exchange(old: Learner) -> None:
             if keeping and self._save_error is not None:
                 raise ModelError(f"what was learned could not be saved before: {self._save_error}")
-            if self._path is not None:  # the operator knows the file that was there
+            if self._path is not None and found is not None:  # the operator knows the file that was there
                 output_file.renew_claim(self._path, found)
             self.answerer = answerer
             self._began_with(learner)

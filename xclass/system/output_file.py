@@ -157,11 +157,11 @@ def check_claim(path: str) -> None:
         )
 
 
-def renew_claim(path: str, known: object = None) -> None:
-    """Note that the file at `path`, or the one of identity `known`, is that of this process, if it is claimed."""
+def renew_claim(path: str, own: object) -> None:
+    """Note that the file of identity `own` at `path` is that of this process, if it is claimed."""
     place = os.path.abspath(path)
     if place in _claimed:
-        _claimed[place] = known or identity(path)
+        _claimed[place] = own
 
 
 def drop_claims(path: str | None = None) -> None:
@@ -177,12 +177,18 @@ def identity(path: str) -> object:
     """Return a value that changes when the file at `path` is replaced or written; None if there is no file."""
     try:
         status = os.stat(path)
-        beginning = b""
-        if stat.S_ISREG(status.st_mode):  # a model begins with a checksum of all of it
-            with open(path, "rb") as file:
-                beginning = file.read(MODEL_BEGINNING + CHECKSUM)
+        if not stat.S_ISREG(status.st_mode):
+            return status.st_dev, status.st_ino
+        with open(path, "rb") as file:
+            return identity_of(file)
     except OSError:
         return None
+
+
+def identity_of(file: BinaryIO) -> object:
+    """Return the value of `identity` for a regular file, which stays the same when it gets another name."""
+    status = os.fstat(file.fileno())
+    beginning = os.pread(file.fileno(), MODEL_BEGINNING + CHECKSUM, 0)  # a model begins with a checksum of all of it
     return status.st_dev, status.st_ino, status.st_size, beginning
 
 
