@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from command import learn, start_process, xclass
+from command import learn, xclass
 
 from xclass.api.learner import load
 from xclass.errors import ModelError, UsageError
@@ -25,36 +25,6 @@ def place(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("shrink -f c.vw ma -d c.vw", "-f c.vw would write over c.vw, which -d reads"),
-        ("tune -d d.vw -c --cache_file d.vw", "--cache_file d.vw would write over d.vw, which -d reads"),
-        ("tune -d d.vw --named_labels @nm -f nm", "-f nm would write over nm, which --named_labels reads"),
-        ("d.vw --cpt_tree t -p t", "-p t would write over t, which --cpt_tree reads"),
-        ("d.vw --cpt_tree t --save_tree t", "--save_tree t would write over t, which --cpt_tree reads"),
-        ("d.vw --named_labels @nm --print_tree nm", "--print_tree nm would write over nm, which --named_labels reads"),
-        ("tune -d d.vw -f d.vw", "-f d.vw would write over d.vw, which -d reads"),
-    ],
-)
-def test_attack_07_no_output_replaces_what_the_command_reads(place, words, message):
-    """The attack of the page on what destroys files (class B)."""
-    before = {name: (place / name).read_bytes() for name in os.listdir(place)}
-    result = xclass(*words.split(), cwd=place)
-    assert result.status == 2 and message in result.err
-    assert {name: (place / name).read_bytes() for name in os.listdir(place)} == before
-
-
-def test_attack_07_links_are_the_same_file(place):
-    """The attack of the page on what destroys files (class B)."""
-    (place / "symbolic").symlink_to("d.vw")
-    os.link(place / "d.vw", place / "hard")
-    for name in ("symbolic", "hard", "./d.vw", str(place / "d.vw")):
-        result = xclass("shrink", "-f", name, "ma", "-d", "d.vw", cwd=place)
-        assert result.status == 2 and f"-f {name} would write over d.vw, which -d reads" in result.err
-    assert (place / "d.vw").read_text() == DATA
-
-
 def test_a_run_that_fails_leaves_the_predictions_of_yesterday(place):
     """The attack of the page on what destroys files (class B)."""
     (place / "p").write_text("of yesterday\n")
@@ -66,21 +36,9 @@ def test_a_run_that_fails_leaves_the_predictions_of_yesterday(place):
     assert (place / "p.interrupted").read_text() == "1\n2\n3\n" * 8
 
 
-def test_03_tune_without_a_folder_for_temporary_files_says_what_to_do(place, monkeypatch):
-    """A search whose folder of temporary files is missing (class F)."""
-    monkeypatch.setenv("TMPDIR", str(place / "none"))
-    result = xclass("tune", "-d", "d.vw", "--time", "2s", cwd=place)
-    assert result.status == 1
-    assert "a search reads the examples from it: set TMPDIR" in result.err
-    assert "continues without it" not in result.err
-
-
 def test_full_names_of_namespaces_are_crossed_by_their_first_letters(place):
     """Questions about `-q` with names of namespaces (class F)."""
     (place / "n.vw").write_text("1 |user a |item b\n2 |user c |item b\n" * 5)
-    refused = xclass("n.vw", "--oaa", 2, "-q", "useritem", cwd=place)
-    assert refused.status == 2
-    assert "-q useritem names 8 namespaces; it takes two namespaces, such as -q ab or -q 'user|item'" in refused.err
     rows = [learn("n.vw", "--oaa", 2, "-q", pair, "-p", "stdout", cwd=place).out for pair in ("ui", "user|item")]
     assert rows[0] == rows[1]
     counts = [learn("n.vw", "--oaa", 2, *q, cwd=place).err for q in (("-q", "user|item"), ())]
@@ -131,26 +89,6 @@ def test_files_beside_the_data_may_be_compressed(place):
     assert xclass("d.vw", "--cpt", 3, "--cpt_tree", "t.gz", "--quiet", cwd=place).status == 0
     assert xclass("d.vw", "--multiclass", "--named_labels", "@nm.gz", "--quiet", cwd=place).status == 0
     assert xclass("compare", "p", "p.gz", "-d", "d.vw", cwd=place).status == 0
-    (place / "cut.gz").write_bytes((place / "p.gz").read_bytes()[:-9])
-    result = xclass("compare", "p", "cut.gz", "-d", "d.vw", cwd=place)
-    assert result.status == 1 and "cut.gz: the compressed data end too early" in result.err
-
-
-def test_a_model_that_another_process_has_saved_meanwhile_is_not_replaced(place):
-    """Two runs, or two servers, with one -f: the second to end would take away what the first has learned."""
-    shutil.copy(place / "ma", place / "m")
-    learn("d.vw", "-i", "m", "-f", "m", "--quiet", cwd=place)  # one after the other they may
-    child = start_process("-i", "m", "-f", "m", cwd=place)
-    for line in child.stderr:
-        if line.startswith(b"Data:"):
-            break
-    learn("d.vw", "-i", "ma", "-f", "m", "--quiet", cwd=place)
-    before = (place / "m").read_bytes()
-    err = child.communicate(DATA.encode(), timeout=400)[1]
-    assert child.returncode == 1
-    assert b"m: another process has saved a model here since this one began, so it is not replaced" in err
-    assert b"what was learned is in m.interrupted" in err
-    assert (place / "m").read_bytes() == before and (place / "m.interrupted").exists()
 
 
 def test_a_run_with_checkpoints_that_ends_early_says_how_it_goes_on(place):

@@ -141,8 +141,6 @@ def test_estimators_read_columns_as_they_were_fitted():
             model.predict(forms[first][["store", "noise"]])
     with pytest.raises(ValueError, match="row 0, column 'store': the value is str 'q'"):
         model.predict(forms["text"].assign(store="q"))
-    with pytest.raises(ValueError, match="was fitted on a DataFrame with the columns"):
-        XClassifier(bits=14).fit(forms["text"], STORES).predict(forms["int64"].to_numpy())
 
 
 def test_files_and_frames_have_one_schema(tmp_path):
@@ -174,15 +172,6 @@ def test_nan_in_a_data_set_of_ray_is_a_missing_cell(monkeypatch):
     table = pyarrow.table({"label": ["a"], "v": [np.nan], "w": [1.5]})
     monkeypatch.setattr(Block, "table", lambda block: table)
     assert Block("block", None, table.column_names).opened().read() == b'"label","v","w"\n"a",,1.5\n'
-
-
-def test_columns_with_the_same_name_as_text_are_refused():
-    pandas = pytest.importorskip("pandas")
-    with xclass.Learner("oaa", 2, bits=10) as model:
-        with pytest.raises(xclass.UsageError, match="two columns named '1'"):
-            model.learn_many(pandas.DataFrame([[1, 2]], columns=[1, "1"]), [1])
-        with pytest.raises(xclass.DataError, match="batch:1: the features 1 and '1' have the same name"):
-            model.learn({1: 2.0, "1": 3.0}, 1)
 
 
 # -- arrays
@@ -220,9 +209,7 @@ def rows(indptr, indices, data, **shape) -> SimpleNamespace:
             rows(np.array([0, 5, 1], np.uint64), np.arange(5), np.ones(5)),
             "indptr has to start at 0, and never decrease",
         ),
-        (rows([0, 1, 2], [1.7, 1], [1.0, 1.0]), r"indices is an array float64\[2\] with the entry 1.7"),
         (rows([0, 1, 2], [1, 1], ["3", "4"]), r"data is an array <U1\[2\] with the entry '3'"),
-        (rows([0, 1, 2], [1, 1], [1j, 1]), "data is an array complex128"),
         (sparse.csc_matrix(MATRIX).astype(complex), "data is an array complex128"),
         (rows([0, 1, 2], [1, 1], [1, 1], shape=(2, 1)), "row 0: indices contains 1; allowed are 0 to 0"),
         ([[1, "3"], [2, 3]], "row 0, column 1: the value is str '3'; allowed are numbers"),
@@ -317,8 +304,6 @@ def test_names_of_classes_come_back_as_they_were_given(tmp_path):
             model.learn_many(np.eye(3)[:1], ["a"])
     with xclass.load(tmp_path / "m") as model:
         assert model.predict_many(np.eye(3)).tolist() == names
-    with pytest.raises(xclass.UsageError, match="None is not a path"):
-        xclass.load(None)
 
 
 @pytest.mark.parametrize("names", [["a", "b", "a"], [1, 2, 1]])
@@ -328,10 +313,6 @@ def test_labels_may_be_a_column_or_an_iterator(names):
         for y in (np.array(names)[:, None], pd.DataFrame({"y": names}), [[name] for name in names], iter(names)):
             model.learn_many(np.eye(3), y, iter([1.0] * 3))
         assert model.examples == 12 and model.predict_many(np.eye(3)).tolist() == names
-        with pytest.raises(xclass.DataError, match=r"row 0 is a list of words, \['a', 'b'\]; give numbers or texts"):
-            model.predict_many([["a", "b"], ["c"]])
-        with pytest.raises(xclass.DataError, match=r"y has the shape \(3, 2\), a list of labels for each"):
-            model.learn_many(np.eye(3), pd.DataFrame({"y": names, "z": names}))
 
 
 def test_an_estimator_names_the_label_and_the_weight_that_it_refuses():
@@ -340,10 +321,6 @@ def test_an_estimator_names_the_label_and_the_weight_that_it_refuses():
     for missing in (None, float("nan"), pd.NA):
         with pytest.raises(ValueError, match=r"missing values: y\[1\] is "):
             XClassifier().fit(X, ["a", missing, "b"])
-    with pytest.raises(ValueError, match=r"y holds text, and y\[1\] is 1"):
-        XClassifier().fit(X, ["a", 1, "b"])
-    with pytest.raises(xclass.UsageError, match="the key 1 does not equal the label '1'"):
-        XClassifier(class_weight={1: 2}).fit(X, y)
     with pytest.raises(xclass.UsageError, match="no label is '3', and the label '1' has no weight"):
         XClassifier(class_weight={"3": 2}).fit(X, y)
     model = XClassifier("oaa", bits=12, passes=3, class_weight={"1": 2}).fit(iter(X), iter(y))
@@ -368,8 +345,6 @@ def test_bytes_are_no_labels_and_no_names_of_features():
                 xclass.DataError, match=r"y\[[01]\] is b'.*', bytes that would be predicted as text; decode"
             ):
                 model.learn_many(np.eye(2), labels)
-        with pytest.raises(xclass.DataError, match="batch:1: the feature b'red' has a name of bytes; decode it"):
-            model.learn({b"red": 1}, "spam")
     wrong = pytest.raises(xclass.DataError, match=r"y\[1\] is str 'x'; allowed are numbers")
     with xclass.Learner("oaa", 2, bits=8) as model, wrong:
         model.learn_many(np.eye(2), [1, "x"])

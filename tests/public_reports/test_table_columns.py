@@ -158,17 +158,6 @@ def test_columns_are_chosen_left_out_and_typed(tmp_path):
     assert "\tstore^3:" in audit
     assert "\tstore^7:" in audit
     assert "\tnote^a_b:" in audit
-    for options, message in (
-        (
-            ("--columns", "nope"),
-            "--columns 'nope': t.csv has no such column; its columns are 'id', 'label', 'store', 'note'",
-        ),
-        (("--column_kind", "store:date"), "give NAME:KIND, where KIND is one of number, text, category"),
-        (("--columns", "id,,store"), "there is an empty name"),
-        (("--columns", "id", "--ignore_column", "id"), "another option says how it is read"),
-    ):
-        refused = xclass("t.csv", *OPTIONS, *options, cwd=tmp_path)
-        assert (refused.status, message in refused.err) == (2, True), refused.err
 
 
 def test_every_command_reads_the_same_columns(folder):
@@ -202,9 +191,6 @@ def test_a_program_chooses_columns(folder):
 def test_keys_of_json_lines_are_columns(tmp_path):
     rows = [{"message": "hello there", "intent": "greet", "n": 3}, {"message": "bye now", "intent": "leave", "n": None}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 3))
-    refused = xclass("t.jsonl", *OPTIONS, cwd=tmp_path)
-    assert refused.status == 1
-    assert "no line has a label with the key 'label'; name the key by --label_column" in refused.err
     done = learn("t.jsonl", *OPTIONS[:-1], "--label_column", "intent", "-f", "m", cwd=tmp_path)
     assert "label: 'intent'; numbers: 'n'; text: 'message'" in done.err
     ask = lambda *objects: predicted(tmp_path, "".join(json.dumps(one) + "\n" for one in objects), name="n.jsonl")  # noqa: E731

@@ -50,15 +50,6 @@ def model():
 
 
 @pytest.mark.bounds
-def test_two_threads_predict_with_the_default_learner(tmp_path, model):
-    """Newcomer 1: `predict_many(["| a"])` 400 times on each of two threads was a segmentation fault, or had no end."""
-    model.save(tmp_path / "m")
-    with xclass.load(tmp_path / "m") as loaded:
-        assert at_once(2, lambda _: {loaded.predict_many(["| a1"])[0] for _ in range(200)}) == [{2}, {2}]
-        assert at_once(2, lambda _: {loaded.predict("| a1") for _ in range(400)}) == [{2}, {2}]
-
-
-@pytest.mark.bounds
 def test_threads_predict_with_a_pickled_pipeline():
     """Newcomer 1: a Pipeline that was pickled, as a web service loads it, ended in a segmentation fault."""
     text = pytest.importorskip("sklearn.feature_extraction.text")
@@ -230,42 +221,6 @@ def test_a_forked_process_has_free_locks_and_threads_of_its_own(model):
     leave.set()
     holder.join()
     assert (answers, answer) == (expected, 2)
-
-
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="the system has no fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_process_forked_while_the_learner_learns_refuses_it(model):
-    """Its copy may hold half a batch."""
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-
-    def refused() -> None:
-        try:
-            model.predict("| a1")
-        except UsageError as error:
-            queue.put(str(error))
-
-    def fork_here() -> str:
-        child = context.Process(target=refused)
-        child.start()
-        said = queue.get(timeout=60)
-        child.join(20)
-        return said
-
-    assert "was learning in another thread when the process was forked" in model.turn.complete(fork_here)
-    assert model.predict("| a1") == 2
-
-
-def _top(learner, line: str):
-    return learner.predict(line)
-
-
-@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_joblib_predicts_with_a_learner(model, backend):
-    joblib = pytest.importorskip("joblib")
-    with joblib.parallel_backend(backend, n_jobs=2):
-        assert joblib.Parallel()(joblib.delayed(_top)(model, "| a1") for _ in range(4)) == [2] * 4
 
 
 # -- interruptions
@@ -455,20 +410,3 @@ def test_class_weight_multiplies_sample_weight():
     assert learned([2.0] * 6, class_weight={"work": 2}) == learned([2 * weight for weight in doubled])
     with pytest.raises(UsageError, match="class_weight"):
         learned(class_weight="equal")
-    with pytest.raises(UsageError, match="only fit takes it"):
-        XClassifier(class_weight="balanced").partial_fit(TEXTS, y)
-
-
-@pytest.mark.parametrize("reduction", ["multiclass", "recall_tree"])
-def test_probabilities_of_many_labels_agree_with_the_most_probable_ones(reduction):
-    """Newcomer 11: `predict_proba` of 5,000 classes took 35 times as long as `predict_top_k`."""
-    pytest.importorskip("sklearn")
-    from xclass.sklearn import XClassifier
-
-    texts = [f"word{i} other{i % 7}" for i in range(150)]
-    fitted = XClassifier(reduction, bits=14).fit(texts, np.arange(1, 151))
-    p = fitted.predict_proba(texts[:20])
-    labels, top = fitted.predict_top_k(texts[:20], 3)
-    assert np.allclose(p.sum(axis=1), 1)
-    assert (fitted.classes_[p.argmax(axis=1)] == fitted.predict(texts[:20])).all()
-    assert np.allclose(np.take_along_axis(p, labels - 1, axis=1)[:, 1:], top[:, 1:], atol=0.01)
