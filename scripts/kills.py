@@ -2,13 +2,12 @@
 
     python -m scripts.kills --kills 200 --seed 1
     python -m scripts.kills --data train.vw.gz --lines 6000 --classes 150 --cases checkpoints best_pass
-    python -m scripts.kills --only best_pass os.replace after 2 named
+    python -m scripts.kills --only best_pass os.replace after 2
 
 Before each kill, a folder holds data and the model of an earlier run. A run that will replace the model is started in a
 process of its own and killed: after a random delay, or before or after the n-th call of a function, for phases that are
-too short to hit by a delay. n is drawn uniformly from all calls, which are counted in a run that is not killed. In half
-of the runs the system seems not to support files without names (`named`), as on a network file system. After a kill,
-these conditions are checked:
+too short to hit by a delay. n is drawn uniformly from all calls, which are counted in a run that is not killed. After
+a kill, these conditions are checked:
 
   * the model is byte for byte the old one, the new one, or one that the run saves in between, and its predictions are
     those of that model;
@@ -43,7 +42,7 @@ from scripts.lib.processes import ROOT
 
 MODEL = "m"
 SECONDS = 300  # time limit of a run
-SAVING = ("xclass.model.model_file._write", "xclass.model.model_file._pieces", "os.fsync", "os.link", "os.replace")
+SAVING = ("xclass.model.model_file._write", "xclass.model.model_file._pieces", "os.fsync", "os.replace")
 READING = {
     "xclass.kernels.jit.activate": "start",
     "xclass.text.parser.Scanner.scan": "reading",
@@ -95,8 +94,6 @@ CHILD = """
 import atexit, json, os, pkgutil, signal, sys
 
 plan = json.loads(sys.argv.pop(1))
-if plan["named"] and hasattr(os, "O_TMPFILE"):
-    del os.O_TMPFILE
 from xclass.cli import command as cli
 
 cli.option_groups()
@@ -146,18 +143,16 @@ class Kill:
     target : name of the function, or DELAY
     when : "before" or "after" the call
     call : number of the call, or of milliseconds
-    named : whether the system seems not to support files without names
     """
 
     case: str
     target: str
     when: str
     call: int
-    named: bool
 
     def words(self) -> str:
         """Return the options of this script that repeat the kill."""
-        return f"--only {self.case} {self.target} {self.when} {self.call} {'named' if self.named else 'nameless'}"
+        return f"--only {self.case} {self.target} {self.when} {self.call}"
 
 
 @dataclass
@@ -169,7 +164,7 @@ class Known:
     models: set[bytes]  # the old model, and all models that the run saves to its path
     passes: dict[str, bytes]  # models of --save_per_pass, by file name
     names: set[str]  # names of all files after the run
-    calls: dict[bool, dict[str, int]]  # named -> function -> number of calls
+    calls: dict[str, int]  # function -> number of calls
     seconds: float  # duration of the run
     predictions: dict[str, bytes] = field(default_factory=dict)  # hash of a model -> its predictions
 
@@ -234,21 +229,18 @@ class Campaign:
         new = (self.place / MODEL).read_bytes()
         names = self.names()
         passes = {file: (self.place / file).read_bytes() for file in names if file.startswith(MODEL + ".")}
-        calls, models, seconds = {}, {old, new}, 0.0
-        for named in (False, True):
-            self.reset(old)
-            began = time.perf_counter()
-            child = self.start(case, {"targets": list(case.phases), "call": 0, "when": "", "named": named})
-            _, err = child.communicate(timeout=SECONDS)
-            seconds = time.perf_counter() - began
-            if child.returncode != 0:
-                raise Failure(f"a run of {name} that was not killed ended with status {child.returncode}: {err!r}")
-            report = json.loads((self.scratch / "report").read_text())
-            calls[named] = report["calls"]
-            models |= {bytes.fromhex(content) for content in report["models"]}
-            if (self.place / MODEL).read_bytes() != new or self.names() != names:
-                raise Failure(f"two runs of {name} that were not killed differ")
-        return Known(old, new, models, passes, names, calls, seconds)
+        self.reset(old)
+        began = time.perf_counter()
+        child = self.start(case, {"targets": list(case.phases), "call": 0, "when": ""})
+        _, err = child.communicate(timeout=SECONDS)
+        seconds = time.perf_counter() - began
+        if child.returncode != 0:
+            raise Failure(f"a run of {name} that was not killed ended with status {child.returncode}: {err!r}")
+        report = json.loads((self.scratch / "report").read_text())
+        if (self.place / MODEL).read_bytes() != new or self.names() != names:
+            raise Failure(f"two runs of {name} that were not killed differ")
+        models = {old, new, *map(bytes.fromhex, report["models"])}
+        return Known(old, new, models, passes, names, report["calls"], seconds)
 
     # one kill
 
@@ -260,7 +252,7 @@ class Campaign:
         case, known = CASES[kill.case], self.known_of(kill.case)
         self.reset(known.old)
         targets = [] if kill.target == DELAY else [kill.target]
-        child = self.start(case, {"targets": targets, "call": kill.call, "when": kill.when, "named": kill.named})
+        child = self.start(case, {"targets": targets, "call": kill.call, "when": kill.when})
         if kill.target == DELAY:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(kill.call / 1000)
@@ -340,20 +332,16 @@ class Campaign:
 def drawn(campaign: Campaign, cases: list[str], kills: int, seed: int) -> list[Kill]:
     """Draw kills: cases and functions in turn, everything else at random."""
     rng = random.Random(seed)
-    begins = {(name, named): rng.randrange(100) for name in cases for named in (False, True)}
-    turns, chosen = collections.Counter(begins), []
+    turns, chosen = collections.Counter({name: rng.randrange(100) for name in cases}), []
     while len(chosen) < kills:
         name = cases[len(chosen) % len(cases)]
         known = campaign.known_of(name)
-        named = rng.random() < 0.5
-        targets = [DELAY, *(function for function, calls in known.calls[named].items() if calls)]
-        target = targets[turns[name, named] % len(targets)]
-        turns[name, named] += 1
+        targets = [DELAY, *(function for function, calls in known.calls.items() if calls)]
+        target = targets[turns[name] % len(targets)]
+        turns[name] += 1
         when = rng.choice(("before", "after"))
-        if target == DELAY:
-            chosen.append(Kill(name, target, when, rng.randrange(1, int(known.seconds * 1000)), named))
-        else:
-            chosen.append(Kill(name, target, when, rng.randrange(1, known.calls[named][target] + 1), named))
+        most = int(known.seconds * 1000) if target == DELAY else known.calls[target] + 1
+        chosen.append(Kill(name, target, when, rng.randrange(1, most)))
     return chosen
 
 
@@ -406,17 +394,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--lines", type=int, default=6000, metavar="N", help="how many lines of data [6000]")
     parser.add_argument("--classes", type=int, default=20, metavar="K", help="highest label of the data [20]")
     parser.add_argument("--folder", type=Path, help="an empty folder to work in, which is kept [a temporary one]")
-    parser.add_argument(
-        "--only", nargs=5, metavar=("CASE", "FUNCTION", "WHEN", "CALL", "NAMED"), help="carry out a single kill"
-    )
+    parser.add_argument("--only", nargs=4, metavar=("CASE", "FUNCTION", "WHEN", "CALL"), help="carry out a single kill")
     given = parser.parse_args(argv)
     data = generated(given.lines, given.classes, given.seed) if given.data is None else read(given.data, given.lines)
     with contextlib.ExitStack() as closing:
         folder = given.folder or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="kills-")))
         campaign = Campaign(folder.resolve(), data, given.classes)
         if given.only:
-            case, target, when, call, named = given.only
-            kills = [Kill(case, target, when, int(call), named == "named")]
+            case, target, when, call = given.only
+            kills = [Kill(case, target, when, int(call))]
         else:
             kills = drawn(campaign, given.cases, given.kills, given.seed)
         return 1 if carry_out_all(campaign, kills) else 0

@@ -490,17 +490,13 @@ def test_data_that_change_while_they_are_read_are_not_kept(tmp_path):
     assert sum(batch.n for batch, _ in reading) == 30001
 
 
-def write_until_killed(path, file, named: bool) -> None:
-    """Write the cache again and again, with a file that has a name or without one."""
-    if named and hasattr(os, "O_TMPFILE"):
-        del os.O_TMPFILE
+def write_until_killed(path, file) -> None:
+    """Write the cache again and again."""
     while True:
         list(source(path, file, kill=True))
 
 
-@pytest.mark.parametrize("named", [False, True])
-def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path, named):
-    """On a system without files that have no name, too."""
+def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path):
     path, file = tmp_path / "data", tmp_path / "c"
     path.write_text(multiclass(1, 500, 5000))
     expected = copies(source(path))
@@ -510,7 +506,7 @@ def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path, named):
         writer = os.fork()  # has loaded all that it needs
         if not writer:
             try:
-                write_until_killed(path, file, named)
+                write_until_killed(path, file)
             finally:
                 os._exit(1)
         time.sleep(rng.random() * 0.1)
@@ -528,7 +524,7 @@ def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path, named):
     assert whole
 
 
-def kill_at(call: str, number: int, named: bool) -> None:
+def kill_at(call: str, number: int) -> None:
     """Let this process be killed when it calls a function of `os` for the time with this number."""
     calls, before = [], getattr(os, call)
 
@@ -539,17 +535,12 @@ def kill_at(call: str, number: int, named: bool) -> None:
         return before(*args, **more)
 
     setattr(os, call, killed)
-    if named and hasattr(os, "O_TMPFILE"):
-        del os.O_TMPFILE
 
 
-@pytest.mark.parametrize(
-    ("call", "number", "named"),
-    [("fsync", 1, False), ("fsync", 2, True), ("replace", 1, False), ("link", 1, False)],
-)
-def test_run_killed_at_the_end_of_its_cache_leaves_the_old_one_or_none(tmp_path, call, number, named):
+@pytest.mark.parametrize(("call", "number"), [("fsync", 1), ("fsync", 2), ("replace", 1)])
+def test_run_killed_at_the_end_of_its_cache_leaves_the_old_one_or_none(tmp_path, call, number):
     (tmp_path / "data").write_text(multiclass(1, 5, 200))
-    prepare = functools.partial(kill_at, call, number, named)
+    prepare = functools.partial(kill_at, call, number)
     assert forked(prepare, "data", "-c", "--oaa", 5, cwd=tmp_path) == -signal.SIGKILL
     assert not (tmp_path / "data.cache").exists()
     learn("data", "-c", "--oaa", 5, cwd=tmp_path)

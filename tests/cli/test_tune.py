@@ -198,7 +198,7 @@ def test_other_metrics(place, tmp_path):
 
 def test_a_setting_that_needs_too_much_memory_is_named(place, tmp_path, monkeypatch):
     monkeypatch.setattr("xclass.system.memory.taken", lambda: 1 << 40)
-    monkeypatch.setattr("xclass.system.processors.count", lambda: 1)  # of two at once only the later one yields
+    monkeypatch.setattr("xclass.system.thread_limit.processors", lambda: 1)  # of two at once only the later one yields
     result = xclass("tune", "-d", "train.vw", *SMALL, "--state", tmp_path / "s", "--memory", "300M", cwd=place)
     assert result.status == 2
     assert "no setting can be used; the first one: it needs more memory than --memory allows" in result.err

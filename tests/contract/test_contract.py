@@ -177,7 +177,7 @@ def test_number_of_processors_does_not_matter(place, monkeypatch, name):
     text = of_kind(KINDS[name], 3, k, 60, unlabelled=0.1)
     outputs = []
     for processors in (1, 2, 7):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         monkeypatch.setattr("os.sched_getaffinity", lambda _, processors=processors: set(range(processors)))
         monkeypatch.setattr(base, "ThreadPoolExecutor", lambda _, *a, n=processors: ThreadPoolExecutor(n))
         output = run(place, *chosen(name, k), "-b", 15, *scores_to("raw", name), stdin=text)

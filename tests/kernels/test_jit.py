@@ -11,7 +11,7 @@ from xclass import Learner
 from xclass.api.configuration import LearnerUse
 from xclass.kernels import jit
 from xclass.run import warm_up
-from xclass.system import processors
+from xclass.system import thread_limit
 
 RUN = """
 import sys
@@ -86,7 +86,7 @@ def test_a_first_run_compiles_reading_beside_learning_and_the_next_nothing(tmp_p
     assert first.returncode == again.returncode == 0
     assert first.stdout == again.stdout
     assert "learn" in first.stderr
-    if processors.count() > 1:
+    if thread_limit.processors() > 1:
         assert "parse_lines" not in first.stderr
     assert not again.stderr.split()
 
@@ -125,7 +125,7 @@ def test_without_room_for_another_process_this_one_compiles(monkeypatch):
 
     monkeypatch.setattr(warm_up.subprocess, "Popen", none)
     monkeypatch.setattr(jit, "is_first_run", lambda mark: True)
-    monkeypatch.setattr(processors, "count", lambda: 2)
+    monkeypatch.setattr(thread_limit, "processors", lambda: 2)
     monkeypatch.setattr(jit, "is_kept", lambda: True)
     monkeypatch.setattr(jit, "folder", lambda: "somewhere")
     learned = []

@@ -10,7 +10,7 @@ from command import xclass
 
 from xclass.binary import gd
 from xclass.errors import UsageError, XclassError
-from xclass.system import address_space, memory
+from xclass.system import memory
 
 resource = pytest.importorskip("resource")
 if not sys.platform.startswith("linux"):
@@ -50,9 +50,9 @@ def test_help_needs_no_more_than_the_command(tmp_path):
 
 
 def test_a_table_beyond_the_limit_is_refused_with_the_largest_that_fits(monkeypatch):
-    monkeypatch.setattr(address_space, "_limit", lambda: 2000 * MB)
-    monkeypatch.setattr(address_space, "_used", lambda: 350 * MB)
-    assert address_space.remaining() == 900 * MB
+    monkeypatch.setattr(memory, "_limit", lambda: 2000 * MB)
+    monkeypatch.setattr(memory, "_used", lambda: 350 * MB)
+    assert memory.remaining() == 900 * MB
     assert memory.available() <= 900 * MB
     monkeypatch.setattr(memory, "_free_memory", lambda: None)
     with pytest.raises(UsageError, match="the largest that fits is -b 25"):
@@ -60,20 +60,20 @@ def test_a_table_beyond_the_limit_is_refused_with_the_largest_that_fits(monkeypa
 
 
 def test_no_limit_is_no_bound(monkeypatch):
-    monkeypatch.setattr(address_space, "_limit", lambda: None)
-    assert address_space.remaining() is None
-    address_space.check(address_space.COMMAND, address_space.RUN)
-    address_space.check(address_space.RUN)
-    address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
+    monkeypatch.setattr(memory, "_limit", lambda: None)
+    assert memory.remaining() is None
+    memory.check_address_space(memory.COMMAND, memory.RUN)
+    memory.check_address_space(memory.RUN)
+    memory.check_address_space(memory.THREADS, remedy=", or give a smaller -b")
 
 
 def test_what_is_needed_counts_from_what_is_used(monkeypatch):
-    monkeypatch.setattr(address_space, "_used", lambda: 100 * MB)
-    monkeypatch.setattr(address_space, "_limit", lambda: 100 * MB + address_space.THREADS)
-    address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
-    monkeypatch.setattr(address_space, "_limit", lambda: 100 * MB + address_space.THREADS - 1)
+    monkeypatch.setattr(memory, "_used", lambda: 100 * MB)
+    monkeypatch.setattr(memory, "_limit", lambda: 100 * MB + memory.THREADS)
+    memory.check_address_space(memory.THREADS, remedy=", or give a smaller -b")
+    monkeypatch.setattr(memory, "_limit", lambda: 100 * MB + memory.THREADS - 1)
     with pytest.raises(XclassError, match="smaller -b"):
-        address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
+        memory.check_address_space(memory.THREADS, remedy=", or give a smaller -b")
 
 
 @pytest.mark.parametrize(

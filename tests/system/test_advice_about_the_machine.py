@@ -22,7 +22,7 @@ import xclass.ray
 from xclass import serve
 from xclass.cli import PACKAGES
 from xclass.kernels import jit
-from xclass.system import address_space, memory
+from xclass.system import memory
 
 ROOT = Path(xclass.__file__).parents[1]
 DATA = "1 | a b\n2 | b\n" * 30
@@ -157,7 +157,7 @@ def with_little_memory():
     import resource
 
     memory.available = lambda: None
-    most = address_space._used() + address_space.THREADS + (64 << 20)
+    most = memory._used() + memory.THREADS + (64 << 20)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 

@@ -16,10 +16,10 @@ def resident():
             pages += int(re.search(r"Rss: +(\\d+)", segment)[1])
     return pages
 
-from xclass.system import compiler_memory
+from xclass.system import memory
 before = numba.njit(lambda x: x + 1)(1)
 full = resident()
-compiler_memory.release()
+memory.release_compiler()
 print(full, resident(), before + numba.njit(lambda x: x + 2)(1))
 """
 

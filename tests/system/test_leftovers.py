@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import subprocess
@@ -20,7 +19,6 @@ DEAD = 2**22 + 1  # above the highest process number of Linux
 HOLDER = """
 import sys, time
 from xclass.system import leftovers
-leftovers._open_nameless = lambda folder: None
 unfinished = leftovers.Unfinished(sys.argv[1])
 unfinished.file.write(b"begun")
 unfinished.file.flush()
@@ -109,13 +107,7 @@ def test_files_of_other_users_are_left_alone(tmp_path):
     assert path.exists()
 
 
-@pytest.fixture
-def named(monkeypatch):
-    """New files have names, as on systems without files that have none."""
-    monkeypatch.setattr(leftovers, "_open_nameless", lambda folder: None)
-
-
-def test_names_with_special_characters_and_long_ones(tmp_path, monkeypatch):
+def test_names_with_special_characters_and_long_ones(tmp_path):
     for name in ("a+b(c)[d].*", "ü" * 120, "x" * 255):
         unfinished = leftovers.Unfinished(tmp_path / name)
         unfinished.file.write(b"whole")
@@ -124,9 +116,7 @@ def test_names_with_special_characters_and_long_ones(tmp_path, monkeypatch):
         unfinished.take_place()
         unfinished.close()
         assert (tmp_path / name).read_bytes() == b"whole"
-        with monkeypatch.context() as patch:
-            patch.setattr(leftovers, "_open_nameless", lambda folder: None)
-            unfinished = leftovers.Unfinished(tmp_path / name)
+        unfinished = leftovers.Unfinished(tmp_path / name)
         path = unfinished.path
         unfinished.file.close()  # which releases the lock, as the end of the process does
         assert os.path.exists(path)
@@ -136,7 +126,7 @@ def test_names_with_special_characters_and_long_ones(tmp_path, monkeypatch):
     assert len(names(tmp_path)) == 3
 
 
-def test_file_removed_before_it_was_locked_is_created_again(tmp_path, monkeypatch, named):
+def test_file_removed_before_it_was_locked_is_created_again(tmp_path, monkeypatch):
     lock, calls = leftovers._lock, []
 
     def late(handle):
@@ -155,7 +145,7 @@ def test_file_removed_before_it_was_locked_is_created_again(tmp_path, monkeypatc
     assert names(tmp_path) == set()
 
 
-def test_where_nothing_can_be_locked_nothing_is_removed(tmp_path, monkeypatch, named):
+def test_where_nothing_can_be_locked_nothing_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(leftovers, "_lock", lambda handle: None)
     unfinished = leftovers.Unfinished(tmp_path / "m")
     assert unfinished.path.endswith(".unlocked.tmp")
@@ -167,23 +157,13 @@ def test_where_nothing_can_be_locked_nothing_is_removed(tmp_path, monkeypatch, n
     assert names(tmp_path) == {"m"}
 
 
-@pytest.mark.parametrize("way", ["named", "nameless", "copied"])
-def test_file_takes_the_place_whole_with_its_permissions(tmp_path, monkeypatch, way):
+def test_file_takes_the_place_whole_with_its_permissions(tmp_path):
     place = tmp_path / "m"
     place.write_bytes(b"old")
     place.chmod(0o640)
     (tmp_path / "link").symlink_to("m")
-    if way == "copied":
-
-        def refused(*args, **more):
-            raise OSError(errno.EPERM, "no links here")
-
-        monkeypatch.setattr(os, "link", refused)
-    if way == "named":
-        monkeypatch.setattr(leftovers, "_open_nameless", lambda folder: None)
     unfinished = leftovers.Unfinished(tmp_path / "link")
-    if hasattr(os, "O_TMPFILE"):
-        assert len(names(tmp_path)) == (3 if way == "named" else 2)
+    assert len(names(tmp_path)) == 3
     unfinished.file.write(b"new")
     unfinished.flush()
     assert place.read_bytes() == b"old"
@@ -195,12 +175,9 @@ def test_file_takes_the_place_whole_with_its_permissions(tmp_path, monkeypatch, 
     assert names(tmp_path) == {"m", "link"}
 
 
-@pytest.mark.parametrize("named", [False, True])
-def test_spilled_data_have_no_name(tmp_path, monkeypatch, named):
+def test_spilled_data_have_no_name(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    if named:
-        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-        (tmp_path / f".xclass-spilled.{DEAD}-01234567.tmp").write_bytes(b"")
+    (tmp_path / f".xclass-spilled.{DEAD}-01234567.tmp").write_bytes(b"")
     with leftovers.open_spill_file() as file:
         file.write(b"x" * 100000)
         assert names(tmp_path) == set()
@@ -253,9 +230,7 @@ def test_two_runs_on_one_model_do_not_harm_each_other(place):
     """The first one holds the model of its best pass while the other one begins, saves and ends."""
     args = ("--oaa", 5, "-b", 8, "--passes", 2, "--holdout_after", 280, "-f", "m", "--quiet")
     waiting = """
-import os, sys
-if hasattr(os, "O_TMPFILE"):
-    del os.O_TMPFILE
+import sys
 from xclass.run import checkpoints as saving
 before = saving.Saver.end_pass
 def waits(self, better, last):
@@ -282,16 +257,11 @@ cli.main()
     assert names(place) == {"data", "m"}
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_model_of_the_best_pass_is_rewritten_in_its_own_file(tmp_path, named):
+def test_model_of_the_best_pass_is_rewritten_in_its_own_file(tmp_path):
     """So that a killed run leaves one file at most."""
     (tmp_path / "data").write_text(multiclass(4, 50, 600))
-    if not hasattr(os, "O_TMPFILE"):
-        named = True
-    prepare = f"""
+    prepare = """
 import os
-if {named} and hasattr(os, "O_TMPFILE"):
-    del os.O_TMPFILE
 from xclass.model import model_file
 before = model_file._write
 def counted(*args):
@@ -303,7 +273,7 @@ model_file._write = counted
     args = ("data", "--oaa", 50, "-b", 8, *slow, "--passes", 4, "--keep_last", "-f", "m", "--quiet")
     result = script(prepare, *args, cwd=tmp_path)
     assert result.status == 0, result.err
-    assert result.lines == ["1" if named else "0"] * 3  # two passes were better than those before, and the last model
+    assert result.lines == ["1"] * 3  # two passes were better than those before, and the last model
     assert names(tmp_path) == {"data", "m"}
 
 

@@ -5,20 +5,20 @@ import os
 import pytest
 from command import learn, xclass_process
 
-from xclass.system import processors
+from xclass.system import thread_limit
 
 
 def test_memory_available_to_this_process(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {2, 5, 7}, raising=False)
-    assert processors.count() == 3
+    assert thread_limit.processors() == 3
 
 
 def test_all_processors_count_where_affinity_is_unknown(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    assert processors.count() == 6
+    assert thread_limit.processors() == 6
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert processors.count() == 1
+    assert thread_limit.processors() == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not bind processes to processors")

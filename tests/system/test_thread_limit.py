@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from xclass.system import processors, thread_limit
+from xclass.system import thread_limit
 from xclass.system.pipeline import Pipeline
 
 WAIT = 60  # seconds until a test that waits for another thread fails
@@ -43,12 +43,12 @@ def pool():
 def test_limit_is_the_most_that_count_returns(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)), raising=False)
     with thread_limit.limited(3):
-        assert processors.count() == 3
+        assert thread_limit.processors() == 3
         with thread_limit.limited(None):
-            assert processors.count() == 3
+            assert thread_limit.processors() == 3
     with thread_limit.limited(9):
-        assert processors.count() == 4
-    assert processors.count() == 4
+        assert thread_limit.processors() == 4
+    assert thread_limit.processors() == 4
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])

@@ -21,7 +21,7 @@ from xclass.api import model_contents
 from xclass.api.learner import Learner, load
 from xclass.data import class_names
 from xclass.errors import DataError, UsageError
-from xclass.system import processors
+from xclass.system import thread_limit
 from xclass.text import parser, reader
 
 SMALL = ("-b", 14, "--quiet")
@@ -244,7 +244,7 @@ def test_a_model_as_text_has_the_names(tmp_path):
 @pytest.mark.parametrize("count", [1, 3])
 def test_same_bytes_however_data_are_read(count, tmp_path, monkeypatch):
     """From a file in many blocks, from a pipe, through a cache, in two files, parsed by one thread or several."""
-    monkeypatch.setattr(processors, "count", lambda: count)
+    monkeypatch.setattr(thread_limit, "processors", lambda: count)
     text = stream([f"name-{i}" for i in range(300)], 30_000)
     (tmp_path / "d").write_text(text)
     cut = text.index("\n", len(text) // 3) + 1

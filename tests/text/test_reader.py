@@ -299,7 +299,7 @@ def test_warnings_of_the_reader_are_available_after_reading(plain):
 @pytest.mark.parametrize("processors", [1, 2, 5])
 @pytest.mark.parametrize("block", [40, None])
 def test_the_same_on_any_number_of_threads(plain, wanted, monkeypatch, processors, block):
-    monkeypatch.setattr("xclass.system.processors.count", lambda: processors)
+    monkeypatch.setattr("xclass.system.thread_limit.processors", lambda: processors)
     reading = read(plain, block_bytes=block)
     assert_same(whole(reading), wanted)
     assert_same(whole(reading), wanted)  # another pass
@@ -307,7 +307,7 @@ def test_the_same_on_any_number_of_threads(plain, wanted, monkeypatch, processor
 
 
 def test_threads_name_the_line_and_deliver_what_is_before(tmp_path, monkeypatch):
-    monkeypatch.setattr("xclass.system.processors.count", lambda: 3)
+    monkeypatch.setattr("xclass.system.thread_limit.processors", lambda: 3)
     path = tmp_path / "d.vw"
     path.write_text("".join(f"{i} | a b\n" for i in range(1, 200)) + "x y z | a\n" + "5 | a\n" * 100)
     reading = read(path, block_bytes=64)

@@ -15,7 +15,7 @@ from library import state_of
 
 from xclass.api.learner import Learner, load
 from xclass.errors import DataError
-from xclass.system import processors
+from xclass.system import thread_limit
 from xclass.text.name_weights import NameWeights
 
 SMALL = ("-b", 10)
@@ -142,7 +142,7 @@ def test_a_single_name_is_reported_at_the_end():
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_same_line_is_told_however_data_are_read(count, tmp_path, monkeypatch):
     """From a file in many blocks, from a pipe, in two files, in passes and resumed, by one thread or several."""
-    monkeypatch.setattr(processors, "count", lambda: count)
+    monkeypatch.setattr(thread_limit, "processors", lambda: count)
     lines = [f"name-{i % 50} | w{i % 7} some more words\n" for i in range(12_000)]
     lines[9_000] = "name-0 2 | w0\n"
     lines[9_001] = "name-1 2 | w0\n"

@@ -21,10 +21,10 @@ def main() -> None:
             f"with `{sys.executable} -m pip install {' '.join(missing)}`"
         )
     from ..errors import XclassError
-    from ..system import address_space
+    from ..system import memory
 
     try:
-        address_space.check(address_space.COMMAND, address_space.RUN)
+        memory.check_address_space(memory.COMMAND, memory.RUN)
     except XclassError as error:
         sys.exit(f"xclass: {error}")
     # the threads of BLAS would take time and memory in every run, and no kernel uses BLAS

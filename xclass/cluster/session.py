@@ -25,7 +25,7 @@ from typing import Any
 
 from ..errors import ClusterError, UsageError, XclassError, install_extra
 from ..run.results import summary
-from ..system import processors
+from ..system import thread_limit
 from .options import Options
 
 NICENESS = "RAY_worker_niceness"  # variable that sets the priority of Ray's workers
@@ -114,7 +114,7 @@ class Session:
         if address.startswith("ray://"):
             common = {}
         elif address == "local":
-            workers, own = self._options.workers, processors.count()
+            workers, own = self._options.workers, thread_limit.processors()
             if workers > own:
                 self._say(
                     f"--workers {workers}: this machine has {own} processor{'s' * (own > 1)}, which the workers share; "

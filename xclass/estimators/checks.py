@@ -26,7 +26,7 @@ from ..data.frames import Frame, is_frame
 from ..data.schema import NUMBER, Column, Schema
 from ..errors import DataError, UsageError
 from ..system.printable import short_repr
-from .targets import Targets
+from .class_labels import Targets
 
 
 def checked(

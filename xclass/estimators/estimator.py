@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,51 @@ from ..options.declare import options_of
 from ..options.spelling import Spelling, suggestion
 from ..reductions import registry
 from ..reductions.core.base import Reduction
-from ..system import processors
+from ..system import thread_limit
 from ..system.exclusive import Exclusive
 from . import checks
-from .availability import piece_by_piece, with_probabilities
 from .checks import is_number
-from .class_labels import ClassLabels, distinct
-from .targets import Targets
+from .class_labels import ClassLabels, Targets, distinct
+
+Method = Callable[..., Any]
+
+
+class AvailableMethod:
+    """Hold a method that an estimator may lack; `reason_against` returns why, or an empty text."""
+
+    def __init__(self, method: Method, reason_against: Callable[[Any], str]) -> None:
+        self._method, self._reason_against = method, reason_against
+        self.__doc__ = method.__doc__
+
+    def __get__(self, estimator: Any, owner: type) -> Method:
+        if estimator is None:
+            return self._method
+        reason = self._reason_against(estimator)
+        if reason:
+            raise AttributeError(f"{owner.__name__} has no {self._method.__name__} here: {reason}")
+        return MethodType(self._method, estimator)
+
+
+def _reason_against_probabilities(estimator: Any) -> str:
+    record = configuration.record_of(estimator.reduction)
+    if record is None:
+        return f"{estimator.reduction!r} is no reduction"
+    if record.probabilities:
+        return ""
+    names = registry.listed(lambda other: other.probabilities and other.labels == record.labels)
+    return f"{estimator.reduction} does not estimate probabilities; choose one of {names}"
+
+
+def _reason_against_pieces(estimator: Any) -> str:
+    record = configuration.record_of(estimator.reduction)
+    if record is not None and record.learns_at_end:
+        return f"{estimator.reduction} learns from all examples at once, not piece by piece; call fit"
+    return ""
+
+
+with_probabilities = functools.partial(AvailableMethod, reason_against=_reason_against_probabilities)
+piece_by_piece = functools.partial(AvailableMethod, reason_against=_reason_against_pieces)
+
 
 FREE_CLASSES = 1000  # least number of classes beyond those of the first `partial_fit` that a fixed reduction has
 IDENTIFIERS = 10  # integers larger than this multiple of the number of classes are identifiers, and become names
@@ -370,7 +409,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
             return
         if not checks.is_number(self.n_jobs) or self.n_jobs == 0:
             raise UsageError(f"n_jobs: {self.n_jobs!r} is not a whole number other than 0, or None")
-        threads = self.n_jobs if self.n_jobs > 0 else processors.count() + 1 + self.n_jobs
+        threads = self.n_jobs if self.n_jobs > 0 else thread_limit.processors() + 1 + self.n_jobs
         learner.core.reduction.begin_pass(0, threads=max(1, int(threads)))
 
     # predicting

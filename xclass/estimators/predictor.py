@@ -20,7 +20,7 @@ from ..reductions.core import probabilities
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options
 from ..reductions.core.spec import Wanted
-from . import targets
+from . import class_labels
 from .class_labels import ClassLabels
 
 LEAST = np.finfo(np.float64).epsneg  # probability at least: estimates may be 0 and 1, and not all labels may be ranked
@@ -49,7 +49,7 @@ class ListPredictor:
             return np.bincount(row[position >= 0], minlength=task.batch.n), position[position >= 0]
 
         counts, positions = map(np.concatenate, zip(*self._learner.predict_each(X, of_task), strict=True))
-        return targets.matrix(np.concatenate([[0], np.cumsum(counts)]), positions, self._labels)
+        return class_labels.matrix(np.concatenate([[0], np.cumsum(counts)]), positions, self._labels)
 
     def probabilities(self, X: Any) -> Float64s:
         """Return the probabilities of all labels, float64[n, K]."""

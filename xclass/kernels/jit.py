@@ -43,7 +43,7 @@ import numpy as np
 
 from ..array_types import Float64s
 from ..errors import XclassError, XclassWarning
-from ..system import address_space, exclusive, garbage, trust
+from ..system import exclusive, garbage, memory, trust
 from . import compiling, demand, fewer_steps, kernel_cache
 
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
@@ -142,7 +142,7 @@ def activate(hide_scipy: bool = True) -> None:
     global _active, _hide_scipy
     _hide_scipy = _hide_scipy and hide_scipy
     if not _active:
-        address_space.check(address_space.RUN)
+        memory.check_address_space(memory.RUN)
         with _without_scipy(), _without_settings(), garbage.kept(for_good=True):
             import numba  # noqa: F401
         _choose_folder()

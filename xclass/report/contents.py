@@ -21,7 +21,7 @@ from ..errors import DataError, ModelError, UsageError
 from ..reductions.core.calibration import calibration_error
 from ..reductions.core.label_report import LabelReport
 from ..run.results import by_class, summary
-from ..system import processors, streams
+from ..system import streams, thread_limit
 from ..system.printable import short_repr
 from ..text import reader
 from . import failing, outcomes
@@ -150,7 +150,7 @@ def collect(learner: Learner, request: Request) -> Contents:
         training_error=learner.average_loss,
         options={name: value for name, value in sorted(core.config.stored().items()) if name != "named_labels"},
         versions={
-            **summary.versions(), "machine": f"{summary.machine()}, {processors.count()} processors",
+            **summary.versions(), "machine": f"{summary.machine()}, {thread_limit.processors()} processors",
         },
         notes=[],
     )  # fmt: skip

@@ -34,7 +34,7 @@ from ..kernels import jit
 from ..model import model_file
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_report import LabelReport
-from ..system import address_space, compiler_memory, output_file, thread_limit
+from ..system import memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
 from ..text.reader import Peeked, Reader
 from . import learner_use, passes, timing, warm_up
@@ -252,7 +252,7 @@ class Run:
                 self._open_writers(closing)
                 self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
                 self.model.reduction.report_to(self.console, self.reader.fraction_read)
-                address_space.check(address_space.THREADS, remedy=", or give a smaller -b")
+                memory.check_address_space(memory.THREADS, remedy=", or give a smaller -b")
                 self.engine.compile()
             try:
                 with self.signals:
@@ -292,8 +292,11 @@ class Run:
             self.model.check_learns(f"-i {o.initial_regressor}: this model")
         holdout = passes.HeldOutLines(c.passes).enabled
         self.model.reduction.begin_pass(0, held_out=holdout)
+        schedule = None if o.quiet else progress_table.parse_schedule(o.progress)
+        if schedule is not None and schedule.note:
+            self.console.warn(schedule.note)
         self.progress = self.model.progress = self.engine.new_progress(
-            c.reduction.labels, None if o.quiet else self._schedule(), holdout, self.model.names.class_list,
+            c.reduction.labels, schedule, holdout, self.model.names.class_list,
             o.vw_exact, o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),
         )  # fmt: skip
         if o.vw_exact and c.listing_options.probabilities and c.reduction.labels == "multiclass":
@@ -315,13 +318,6 @@ class Run:
         self.reader = self.engine.source()
         closing.callback(self.reader.close)
         self.model.read_from(self.reader)
-
-    def _schedule(self) -> progress_table.RowSchedule:
-        """Return when rows of the progress table are due, and warn about doubtful values of -P."""
-        schedule = progress_table.parse_schedule(self.options.progress)
-        if schedule.note:
-            self.console.warn(schedule.note)
-        return schedule
 
     def _banner(self) -> None:
         """Show the banner, the header of the table, and warnings."""
@@ -369,7 +365,7 @@ class Run:
         first = self.progress.examples == 0
         self._report(task, self.model.note(task))
         if first:  # by now the stages have loaded their kernels
-            compiler_memory.release()
+            memory.release_compiler()
 
     def _report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
         """Show the messages and rows of a task that is counted, and write its predictions.
@@ -522,7 +518,7 @@ class Run:
         record = summary_record.record(
             self.config, self.model.reduction, self.progress, self.reader.name, status, reason, lines
         )
-        return {**record, **summary_record.costs(seconds, self.stopwatch.seconds, console.peak_memory())}
+        return {**record, **summary_record.costs(seconds, self.stopwatch.seconds)}
 
     def _summary(self, costs: Sequence[str], seconds: float) -> list[str]:
         """Return the lines of the summary: those of VW first."""

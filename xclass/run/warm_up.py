@@ -32,7 +32,7 @@ from ..api.learner_core import LearnerCore
 from ..errors import XclassError
 from ..kernels import compiling, jit
 from ..reductions.core import base
-from ..system import processors, terminal
+from ..system import terminal, thread_limit
 from ..text.parser import Options, Parser
 
 Job = Callable[[], None]
@@ -54,7 +54,7 @@ def prepare(config: Config, use: LearnerUse, learner: base.Learner, reads: bool)
         jit.is_first_run(config.reduction.name) or (reads and jit.is_first_run(READING))
     ):
         return
-    others = min(processors.count() - 1, MOST_PROCESSES)
+    others = min(thread_limit.processors() - 1, MOST_PROCESSES)
     if not jit.is_kept() or others < 1:
         return
     own, rest = _divided(parts(learner, not use.testing, reads), use.loaded)
@@ -83,7 +83,7 @@ def ahead(jobs: Mapping[str, Job]) -> Iterator[tuple[str, int]]:
     pickled. Raise XclassError if one fails, or a kernel cannot be kept.
     """
     children: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(processors.count()) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(thread_limit.processors()) as pool:
 
         def execute(job: Job) -> tuple[int, str]:
             with tempfile.TemporaryFile() as errors:

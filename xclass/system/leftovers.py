@@ -2,16 +2,14 @@
 
 There are two kinds:
 
-    beside a file    a file that will replace NAME. It has no name until then if the system supports that; otherwise,
-                     and for the moment of the replacement, it is `.NAME.PID-TOKEN.tmp`
-    spilled data     a file without a name in the folder of temporary files
+    beside a file    `.NAME.PID-TOKEN.tmp`, which will replace NAME
+    spilled data     a file without a name in the folder of temporary files, which the system removes
 
-The system removes a file without a name when its process ends. The process that creates a named file holds a lock
-(flock) on it until the file has its final name or is removed. The system releases the lock when the process ends for
-any reason, and on a network file system other hosts see the lock, too. A file that can be locked has therefore lost its
-process, and only such files are removed. A process number would not be enough: numbers are reused, and other hosts and
-containers have the same ones. If the system does not support locks, the name of the file says so and the file is never
-removed.
+The process that creates a named file holds a lock (flock) on it until the file has its final name or is removed. The
+system releases the lock when the process ends for any reason, and on a network file system other hosts see the lock,
+too. A file that can be locked has therefore lost its process, and only such files are removed. A process number would
+not be enough: numbers are reused, and other hosts and containers have the same ones. If the system does not support
+locks, the name of the file says so and the file is never removed.
 
 Symbolic links, files of other users and all other names are left alone.
 """
@@ -56,17 +54,15 @@ class Unfinished:
         if links == "follow":
             path = os.path.realpath(path)
         self._target = path
-        self._temporary: str | None = None
         self._folder, self._name = open_folder(path, follow=links != "refuse"), os.path.basename(path)
         try:
             self.mode = self._mode(links)  # of the file to replace, 0 if there is none
             remove(path, folder=self._folder)
-            handle = _open_nameless(self._folder)
-            if handle is None:
-                handle, self._temporary = _create(self._folder, self._name)
+            handle, name = _create(self._folder, self._name)
         except BaseException:
             os.close(self._folder)
             raise
+        self._temporary: str | None = name  # None when it has replaced the other
         self.file = os.fdopen(handle, "w+b")
         try:
             if self.mode:
@@ -102,9 +98,8 @@ class Unfinished:
 
     @property
     def path(self) -> str:
-        """Return a path by which this process can open the new file."""
-        if self._temporary is None:
-            return f"/proc/self/fd/{self.file.fileno()}"
+        """Return the path of the new file until it has replaced the other."""
+        assert self._temporary is not None
         return os.path.join(os.path.dirname(self._target), self._temporary)
 
     def flush(self) -> None:
@@ -116,11 +111,6 @@ class Unfinished:
 
         With a suffix, the new file gets the name of the other with this suffix instead.
         """
-        if self._temporary is None:
-            try:
-                self._temporary = _link(self.file.fileno(), self._folder, self._name)
-            except OSError:  # for example if there is no /proc
-                self._copy_to_named_file()
         assert self._temporary is not None
         os.replace(self._temporary, self._name + suffix, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         self._temporary = None
@@ -141,18 +131,6 @@ class Unfinished:
             other.take_place()
         finally:
             other.close()
-
-    def _copy_to_named_file(self) -> None:
-        """Copy the new file, which has no name, into one with a name, and continue with that."""
-        nameless = self.file
-        handle, self._temporary = _create(self._folder, self._name)
-        self.file = os.fdopen(handle, "w+b")
-        with nameless:
-            if self.mode:
-                os.fchmod(handle, self.mode)
-            nameless.seek(0)
-            shutil.copyfileobj(nameless, self.file, PIECE)
-        self.flush()
 
     def close(self) -> None:
         """Remove the new file unless it has replaced the other; may be called more than once."""
@@ -243,7 +221,8 @@ def _has_name(handle: int, name: str, folder: int) -> bool:
 def _create(folder: int, name: str) -> tuple[int, str]:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for lockable in (*[True] * ATTEMPTS, False):
-        temporary = _temporary_name(name, lockable)
+        unlocked = "" if lockable else ".unlocked"
+        temporary = f".{_shortened_name(name)}.{os.getpid()}-{os.urandom(4).hex()}{unlocked}.tmp"
         handle = os.open(temporary, flags, 0o666, dir_fd=folder)
         # another process that removes leftovers may have locked and removed the file before it is locked here
         if not lockable or (_lock(handle) and _has_name(handle, temporary, folder)):
@@ -252,28 +231,6 @@ def _create(folder: int, name: str) -> tuple[int, str]:
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
     return handle, temporary
-
-
-def _open_nameless(folder: int) -> int | None:
-    if hasattr(os, "O_TMPFILE"):
-        with contextlib.suppress(OSError):
-            return os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=folder)
-    return None
-
-
-def _link(handle: int, folder: int, name: str) -> str:
-    temporary = _temporary_name(name, _lock(handle))
-    root = os.open("/", os.O_RDONLY)
-    try:  # os.link follows the link in /proc only if it is called with a folder's handle
-        os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=root, dst_dir_fd=folder, follow_symlinks=True)
-    finally:
-        os.close(root)
-    return temporary
-
-
-def _temporary_name(name: str, locked: bool | None) -> str:
-    unlocked = "" if locked else ".unlocked"
-    return f".{_shortened_name(name)}.{os.getpid()}-{os.urandom(4).hex()}{unlocked}.tmp"
 
 
 def _shortened_name(name: str) -> str:
@@ -324,11 +281,9 @@ def open_spill_file() -> BinaryIO:
     """Open a file without a name in the folder of temporary files, for reading and writing."""
     folder = open_folder(os.path.join(temporary_folder(), "spilled"))
     try:
-        handle = _open_nameless(folder)
-        if handle is None:
-            remove("xclass-spilled", folder=folder)
-            handle, temporary = _create(folder, "xclass-spilled")
-            os.unlink(temporary, dir_fd=folder)
+        remove("xclass-spilled", folder=folder)
+        handle, temporary = _create(folder, "xclass-spilled")
+        os.unlink(temporary, dir_fd=folder)
     finally:
         os.close(folder)
     return os.fdopen(handle, "w+b")

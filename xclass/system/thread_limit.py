@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -114,3 +115,11 @@ def share(pool: Executor, job: Callable[..., object], items: Iterable[tuple[Any,
                 changed.wait_for(lambda: running == 0)
     if errors:
         raise errors[0]
+
+
+def processors() -> int:
+    try:
+        allowed = len(os.sched_getaffinity(0)) or 1
+    except (AttributeError, OSError):  # sched_getaffinity is missing on macOS and Windows
+        allowed = os.cpu_count() or 1
+    return min(allowed, most() or allowed)

@@ -32,7 +32,7 @@ from ..data.class_names import Names
 from ..errors import NO_SUCH_FILE, DataError, UsageError
 from ..options.declare import OptionGroup, option
 from ..options.files import STDIN
-from ..system import processors, streams, thread_limit
+from ..system import streams, thread_limit
 from ..system.streams import Stream
 from . import foreign, malformed, parser, urls
 from .text_format import FORMATS, BlockScanner, Chooser, OtherFormat, TextFormat, vw_text
@@ -465,7 +465,7 @@ class Reader:
             return None
         self._take_notes()
         if not self._scanners:
-            count = processors.count() if self.format.parallel else 1
+            count = thread_limit.processors() if self.format.parallel else 1
             self._scanners = [self.format.scanner(self.parser) for _ in range(count)]
         size, self._header_lines = header
         self.parser.lines = self._header_lines + self.lines_skipped

@@ -27,7 +27,7 @@ from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from ..system import memory, processors
+from ..system import memory, thread_limit
 from ..system.printable import printable
 from .results import CHUNKS, Result, Results, Span, failure
 from .settings import Setting, Space
@@ -185,7 +185,7 @@ class Evaluator:
         self._lock = threading.RLock()
         self._slow: dict[Job, Result] = {}  # not kept in the file, because a longer search may have the time
         self.stopped = False
-        self.workers = processors.count()
+        self.workers = thread_limit.processors()
         self.deadline, self.reserve, self.patience = deadline, 0.0, float("inf")
         self.tried: dict[Setting, None] = {}
 

@@ -377,7 +377,7 @@ def test_threads_and_number_of_rows_at_a_time_do_not_matter(monkeypatch, name, l
     text, test = multiclass(5, k, 100, unlabelled=0.1), multiclass(6, k, 150)
     outcomes = []
     for processors, most in ((1, 1 << 22), (2, 7 * k), (5, 1)):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         monkeypatch.setattr(probabilities, "MOST_PAIRS", most)
         with learner(name, k, bits=18) as model:
             learned = go_through(model, text, perplexity=True, **listing)

@@ -370,7 +370,7 @@ def test_several_trees_learn_the_same_on_any_number_of_threads(monkeypatch):
     text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
     states, results = [], []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         with Learner("cpt", 25, bits=20, trees=4) as model:
             results.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
             states.append(state_of(model))

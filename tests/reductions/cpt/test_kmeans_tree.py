@@ -141,7 +141,7 @@ def test_threads_change_nothing_and_seeds_do(monkeypatch):
     options = {"bits": 18, "cpt_tree": "kmeans", "trees": 3}
     states = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         with trained("cpt", 64, text, **options) as model:
             states.append(state_of(model))
             trees = [tree_of(model, t) for t in range(3)]

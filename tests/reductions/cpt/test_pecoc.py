@@ -230,7 +230,7 @@ def test_several_trees_learn_the_same_on_any_number_of_threads(monkeypatch):
     text, test = multiclass(11, 45, 500), multiclass(12, 45, 200)
     states, results = [], []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         with Learner("cpt", 45, bits=20, cpt_arity=4, trees=3) as model:
             results.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
             states.append(state_of(model))
@@ -310,7 +310,7 @@ def test_arity_is_limited_by_memory_alone(monkeypatch, tmp_path):
     with load(str(tmp_path / "m")) as model:
         assert model.predict_many("2 |w b\n").tolist() == [2]
     monkeypatch.setattr("xclass.system.memory.available", lambda: 1 << 24)
-    monkeypatch.setattr("xclass.system.processors.count", lambda: 2)
+    monkeypatch.setattr("xclass.system.thread_limit.processors", lambda: 2)
     message = "cpt_arity 1048576 needs 168 MB of memory .* only 16 MB are free; give at most cpt_arity 65536"
     with pytest.raises(UsageError, match=message):
         Learner("cpt", 5, bits=10, cpt_arity=1 << 20)

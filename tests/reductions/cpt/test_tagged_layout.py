@@ -137,7 +137,7 @@ def test_given_size_never_grows(name):
 def test_growing_tables_learn_the_same_on_any_number_of_threads(name, monkeypatch):
     states, results = [], []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         with Learner("cpt", CLASSES, **LEARNERS[name], **GROWING) as model:
             results.append((go_through(model, TEXT), go_through(model, TEST, learn=False, top_k=3)))
             states.append(state_of(model))
@@ -187,7 +187,7 @@ def test_runs_that_begin_small_write_the_same_bytes(tmp_path, monkeypatch):
     text = multiclass(41, CLASSES, 3000, noise=0.3)
     (tmp_path / "d.vw").write_text(text)
     for name, processors in (("one", 1), ("three", 3)):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         result = learn("--multiclass", "-d", "d.vw", "-f", name, cwd=tmp_path)
     assert ", growing to at most " in result.err
     assert (tmp_path / "one").read_bytes() == (tmp_path / "three").read_bytes()

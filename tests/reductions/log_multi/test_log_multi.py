@@ -290,7 +290,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, red
     assert reduction != "log_multi" or len(contents.arrays["tree.link"]) > split_tree.FIRST_NODES
     predictions = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         with xclass.load(tmp_path / "m") as model:
             predictions.append(model.predict_many(test).tolist())
     with with_scores(reduction, k) as model:  # one thread, which lists the routers evaluated

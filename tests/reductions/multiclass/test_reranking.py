@@ -348,7 +348,7 @@ def test_same_model_on_any_number_of_threads_and_resumed(tmp_path, monkeypatch):
     options = {"bits": 20, "trees": 3, "rerank": True}
     states, results = [], []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         with Learner("cpt", 25, **options) as model:
             results.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
             states.append(state_of(model))

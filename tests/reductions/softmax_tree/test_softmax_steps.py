@@ -133,7 +133,7 @@ def test_threads_do_not_matter(monkeypatch):
     alone = fitted(x, y, weight, 0.02, passes=3)
     monkeypatch.setattr(leaf_sgd, "WORTH_THREADS", 0)
     for workers in (2, 3):
-        monkeypatch.setattr("xclass.system.processors.count", lambda workers=workers: workers)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda workers=workers: workers)
         with ThreadPoolExecutor(workers) as pool:
             shares = []
 

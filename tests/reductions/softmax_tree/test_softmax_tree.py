@@ -551,7 +551,7 @@ def test_threads_do_not_matter(monkeypatch, solver):
     text = multiclass(6, K, 600, noise=0.3)
     states = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
         with grown(text, depth=3, leaf_classes=5, leaf_solver=solver) as model:
             states.append(state_of(model))
     assert states[0] == states[1] == states[2]

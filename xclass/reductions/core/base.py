@@ -23,7 +23,7 @@ from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
-from ...system import processors, thread_limit
+from ...system import thread_limit
 from . import label_arrays
 from .calibration import Report, Result
 from .contract import BatchTask, empty_task
@@ -257,14 +257,14 @@ class Learner(ABC):
             return
         pool = self._pool  # if stages on two threads make one each, that of the first ends with its work
         if pool is None or pool[1] != os.getpid():  # threads do not survive fork
-            pool = self._pool = ThreadPoolExecutor(self.workers or processors.count(), "share"), os.getpid()
+            pool = self._pool = ThreadPoolExecutor(self.workers or thread_limit.processors(), "share"), os.getpid()
         thread_limit.share(pool[0], job, items)
 
     def thread_ranges(self, n: int, least: int = LEAST_ROWS) -> list[tuple[int, int]]:
         """Split n examples into ranges (begin, end) for `share`, at most one per worker, each of `least` or more."""
         if n < 2 * least:  # counting the processors takes longer than some kernels do for a single example
             return [(0, n)]
-        return split_range(n, min(self.workers or processors.count(), n // least))
+        return split_range(n, min(self.workers or thread_limit.processors(), n // least))
 
     def classes_of(self, task: BatchTask, learns: Bools, name: str, classes: int) -> Int64s:
         """Return the 0-based class of each example (int64[n]), -1 for examples that are not learned from.

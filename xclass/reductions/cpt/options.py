@@ -8,7 +8,7 @@ from ...binary import adagrad, feature_scaling, gd, tagged_words
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...options.declare import OptionGroup, between, conflict, no_effect, one_of, option, refused
-from ...system import memory, processors
+from ...system import memory, thread_limit
 from ..core.spec import LearnerSpec
 
 GROWN = ("general", "balanced", "random")  # --cpt_tree: trees that begin empty
@@ -356,7 +356,7 @@ def check_doublings(options: Options, bits: int) -> None:
 
 def check_arity(options: Options) -> None:
     """Check that free memory suffices for nodes of --cpt_arity branches; raise UsageError if not."""
-    free, most = memory.available(), NODE_BUFFERS * BRANCH_BYTES * processors.count()
+    free, most = memory.available(), NODE_BUFFERS * BRANCH_BYTES * thread_limit.processors()
     if free is None or options.cpt_arity == 2 or most * options.cpt_arity <= free:
         return
     raise UsageError(

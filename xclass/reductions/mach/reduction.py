@@ -34,7 +34,7 @@ from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup, conflict, option, refused
-from ...system import processors
+from ...system import thread_limit
 from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import Learner, Reduction, split_range
 from ..core.calibration import Report
@@ -197,7 +197,7 @@ class Mach(Learner):
         self.function = np.empty((self.repetitions, 2), np.uint64)  # uint64[R, 2], a and b of the hash functions
         draw_functions(np.uint64(spec.seed), self.function)
         self._set_seen(np.empty(0, np.int64), FIRST_CLASSES)
-        shares = processors.count() if columns >= 2 * LEAST_CLASSES else 1
+        shares = thread_limit.processors() if columns >= 2 * LEAST_CLASSES else 1
         # for each thread the first and the end of its repetitions
         self.shares = split_range(self.repetitions, min(shares, self.repetitions))
         self.want(spec.wanted)

@@ -12,7 +12,7 @@ from ...binary import finite, gd, loss
 from ...errors import UsageError
 from ...kernels.constants import LARGEST
 from ...kernels.direct import DirectCall
-from ...system import processors
+from ...system import thread_limit
 from ..core import probabilities
 from ..core.base import Learner, split_range
 from ..core.contract import BatchTask
@@ -58,7 +58,7 @@ class ClassScorers(Learner):
         # one thread if updates change the label range or the regularisation that all classes share
         self.shares_penalty = self.rule.regularized and spec.vw_exact
         indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.shares_penalty
-        shares = 1 if indivisible else processors.count()
+        shares = 1 if indivisible else thread_limit.processors()
         # for each thread the first and the end of its classes
         self.shares = split_range(self.classes, max(1, min(shares, self.classes // LEAST_CLASSES)))
         self.stages = [self._learn_batch]

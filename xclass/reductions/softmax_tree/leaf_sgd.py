@@ -34,7 +34,7 @@ from ...array_types import Float32s, Float64s, Int32s, Int64s
 from ...kernels import fast_math
 from ...kernels.constants import LARGEST, ONE, ZERO
 from ...kernels.jit import jit
-from ...system import processors
+from ...system import thread_limit
 from ..clusters.two_means import Share
 from . import leaf_exact
 from .newton_step import Problem
@@ -361,7 +361,7 @@ def fit(
     )
     slope = np.zeros(size, np.float32)
     width = len(problem.row_feature) / max(n, 1)
-    workers = 1 if share is run_serially or block * size * (width + 1) < WORTH_THREADS else processors.count()
+    workers = 1 if share is run_serially or block * size * (width + 1) < WORTH_THREADS else thread_limit.processors()
     scratch = [Scratch(np.empty(size, np.float32), np.empty(LANES, np.float32)) for _ in range(workers)]
     mean = float(problem.weight.mean())
     squared_length = float((problem.row_value.astype(np.float64) ** 2).sum()) / max(n, 1)  # mean squared length

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import resource
-import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -13,7 +11,7 @@ from ...api.configuration import Config
 from ...api.progress import Progress
 from ...kernels import compiling
 from ...reductions.core.base import Learner
-from ...system import terminal
+from ...system import memory, terminal
 
 WARNING = "warning:"
 # progress bars, at most 79 characters wide in a window of 80 columns
@@ -75,7 +73,7 @@ class Console:
         """Move the bar to byte `position()` of the data, and show the speed and the memory in use."""
         if self._bar is None:
             return
-        move(self._bar, position(), examples, peak_memory())
+        move(self._bar, position(), examples, memory.peak())
 
     def end_bar(self) -> None:
         """Remove the bar."""
@@ -150,11 +148,5 @@ def cost(seconds: float, examples: int) -> str:
     """Return the line about time and memory."""
     return (
         f"seconds = {seconds:.2f}, examples per second = {examples / max(seconds, 1e-9):.0f}, "
-        f"peak memory = {peak_memory() / 2**20:.0f} MB"
+        f"peak memory = {memory.peak() / 2**20:.0f} MB"
     )
-
-
-def peak_memory() -> int:
-    """Return the peak memory of this process in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...api.holdout import running_sums
+from ...api.progress import running_sums
 from ...array_types import Bools, Float64s
 from ...data import batch_ops, class_names
 from ...data.batch import Batch

@@ -15,7 +15,7 @@ from ...abilities import find
 from ...api.configuration import Config, chosen_name
 from ...api.progress import Progress
 from ...reductions.core.base import Learner
-from ...system import processors
+from ...system import memory, thread_limit
 from ...system.bounded_json import Anything, Number, OneOf, OrNull, Record, Text, Whole
 from . import outcomes
 
@@ -62,7 +62,7 @@ def record(
         "options": {name: _option(value) for name, value in sorted(config.values().items())},
         "given": sorted(config.given),
         "versions": {name.lower(): version for name, version in versions().items()},
-        "machine": {"system": machine(), "processors": processors.count()},
+        "machine": {"system": machine(), "processors": thread_limit.processors()},
         "examples": progress.examples,
         "passes": progress.passes,
         "weight": progress.weight,
@@ -93,17 +93,14 @@ def machine() -> str:
     return f"{system.sysname} {system.release} {system.machine}"
 
 
-def costs(seconds: float, parts: dict[str, float], peak_memory: int) -> dict[str, Any]:
-    """Return the times and the memory of the run.
-
-    `parts` has the seconds of each activity, see `timing.Stopwatch`; `peak_memory` is in bytes.
-    """
+def costs(seconds: float, parts: dict[str, float]) -> dict[str, Any]:
+    """Return the times and the memory of the run; `parts` has the seconds of each activity, see `timing.Stopwatch`."""
     times = os.times()
     return {
         "seconds": round(seconds, 4),
         "cpu_seconds": round(times.user + times.system, 4),
         "seconds_by_activity": {name: round(value, 4) for name, value in sorted(parts.items())},
-        "peak_memory_bytes": peak_memory,
+        "peak_memory_bytes": memory.peak(),
         "page_faults": resource.getrusage(resource.RUSAGE_SELF).ru_minflt,
     }
 
