@@ -483,7 +483,8 @@ class _Session(Run):
             self.model.preparation.keep_names = False
         if path is not None:
             _saving[path] = self
-        self._stages = self.model.stages if self.inspector is None else self.inspector.stages(self.model.stages)
+        stages = self.model.reduction.stages
+        self._stages = stages if self.inspector is None else self.inspector.stages(stages)
 
     def _prediction_type(self) -> PredictionType:
         if self.config.reduction.labels == "simple":
@@ -585,9 +586,8 @@ def _namespaces(content: Mapping[str, Any]) -> dict[str, _Features]:
     for namespace, features in content.items():
         if not isinstance(features, (Mapping, list, tuple)):
             raise UsageError(f"namespace {namespace!r}: {short_repr(features)} is neither a dictionary nor a list")
-        items = features.items() if isinstance(features, Mapping) else features
         pairs = []
-        for item in items:
+        for item in features.items() if isinstance(features, Mapping) else features:
             name, value = item if isinstance(item, tuple) and len(item) == 2 else (item, 1.0)
             if not isinstance(name, str):
                 raise UsageError(f"namespace {namespace!r}: the feature {short_repr(name)} is not text; give its name")

@@ -79,7 +79,7 @@ def go_through(model: Learner, text: str, learn: bool = True, **listing_options)
         core.preparation.forget_namespaces()
     tasks: list[BatchTask] = []
     for task in core.tasks(batch, learn, core.clock):
-        for stage in core.stages:
+        for stage in core.reduction.stages:
             stage(task)
         if learn:
             core.note(task)

@@ -48,7 +48,7 @@ def expected(reduction, classes, span, passes=1, **options):
         lines = [line for low, high in span.learned for line in LINES[low:high]]
         for number in range(passes):
             model.learn_many(lines)
-            if number + 1 < passes or model.preview_size is not None or model.core.unlearned:
+            if number + 1 < passes or model.preview_size is not None or model.core.reduction.unlearned:
                 model.end_pass()
         judged = [line.split() for line in LINES[span.judged[0] : span.judged[1]] if line[0] not in " |"]
         texts = [" ".join(words) for words in judged]

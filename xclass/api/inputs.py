@@ -22,7 +22,7 @@ from ..system.printable import short_repr
 from ..text import parser
 from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.malformed import LEARN_LISTS
-from . import arrays, unknown_features
+from . import unknown_features
 from .configuration import feature_bits, hashing, note_about_rows
 from .labels import KindOfLabels, LabelConverter, are_lists, are_names, is_list, one_by_one, weights_of
 from .learner_core import LearnerCore
@@ -125,7 +125,7 @@ class Inputs:
             self._check_constant(given)
             weights_of(given.weight, given.n)
             self._schema.check_width(given.columns)
-            batch = arrays.masked(given, feature_bits(self._config))
+            batch = batch_ops.masked(given, feature_bits(self._config))
             batch = self._labelled(batch, given if y is None else y, sample_weight, learn)
             if learn:
                 self._schema.add_form(OTHER)
@@ -479,7 +479,7 @@ class Inputs:
 
     def _check_constant(self, batch: Batch) -> None:
         """Check that a batch has the constant feature if and only if the learner uses it."""
-        if batch.n and bool(arrays.have_constant(batch)[0]) != self._constant:
+        if batch.n and bool(batch_ops.have_constant(batch)[0]) != self._constant:
             raise UsageError(
                 f"the examples of the batch have {'no' if self._constant else 'a'} constant feature, and this learner "
                 f"takes {'one' if self._constant else 'none'}: read them by read_vw(..., "

@@ -1,8 +1,8 @@
 """Combine a reduction with the names of its classes and with counts of the examples that it has learned from.
 
-Programs and runs of the command share this code. `tasks` splits a batch into tasks, each task passes the `stages` one
-after the other, and `note` counts it. `learn` and `predict` do this for a program; a run, and `learn` with several
-batches, execute each stage on a thread of its own.
+Programs and runs of the command share this code. `tasks` splits a batch into tasks, each task passes the stages of the
+reduction one after the other, and `note` counts it. `learn` and `predict` do this for a program; a run, and `learn`
+with several batches, execute each stage on a thread of its own.
 
 Messages and counts, who adds to them and who takes them out:
 
@@ -15,7 +15,7 @@ Messages and counts, who adds to them and who takes them out:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,7 +32,7 @@ from ..reductions.core.spec import Wanted
 from ..system import exclusive
 from ..system.pipeline import Pipeline
 from ..text.text_format import TextFormat, advice
-from . import arrays, configuration, labels
+from . import configuration, labels
 from .configuration import Config, LearnerUse
 from .example_notes import ExampleNotes
 from .label_check import LabelCheck
@@ -125,8 +125,11 @@ class LearnerCore:
         self.progress = Progress(config.reduction.labels, None, as_vw=spec.vw_exact, lists_scores=lists_scores)
         if contents is not None:
             self.examples, self.clock = contents.examples, contents.clock
-            if contents.counters is not None:
-                self._resume(contents.counters)
+            of_vw = (contents.counters or {}).get(VW) if spec.vw_exact else None
+            if of_vw is not None:  # VW continues from the clock alone
+                self.clock = float(of_vw["t"]) - config.learner.initial_t
+            elif contents.counters is not None:
+                self.progress.resume(contents.counters, self.examples)
 
     @property
     def reduction(self) -> base.Learner:
@@ -152,14 +155,6 @@ class LearnerCore:
         except BaseException:
             self.reduction.close()
             raise
-
-    def _resume(self, counters: Mapping[str, Any]) -> None:
-        """Continue from the counters of a model as VW does with --vw_exact, from its clock alone."""
-        of_vw = counters.get(VW) if self.spec.vw_exact else None
-        if of_vw is None:
-            self.progress.resume(counters, self.examples)
-        else:
-            self.clock = float(of_vw["t"]) - self.config.learner.initial_t
 
     def _cross_path(self) -> None:
         """Pass the interactions that include path features to the reduction, which creates these features."""
@@ -208,7 +203,7 @@ class LearnerCore:
         """
         if highest is None and configuration.grows(self.config.reduction):
             highest = self.reduction.highest_seen
-        held = bool(self._pending) or self.unlearned or (self.examples and self.preview_size is not None)
+        held = bool(self._pending) or self.reduction.unlearned or (self.examples and self.preview_size is not None)
         if highest is None or highest > labels.HIGHEST_NUMBER or held or self.only_predicts or self.spec.vw_exact:
             return None
         lowest = self.label_range.lowest or 0
@@ -228,19 +223,9 @@ class LearnerCore:
         return new
 
     @property
-    def stages(self) -> list[Callable[[BatchTask], None]]:
-        """Return the functions to call with each task, in order; each may run on its own thread, one task at a time."""
-        return self.reduction.stages
-
-    @property
     def preview_size(self) -> int | None:
         """Return how many examples the reduction needs to see before it learns: 0 for all of them, None for none."""
         return None if self.spec.testing else self.reduction.preview_size
-
-    @property
-    def unlearned(self) -> bool:
-        """Return whether the reduction holds examples that it learns from only at the end of the data."""
-        return self.reduction.unlearned
 
     @property
     def is_new(self) -> bool:
@@ -405,7 +390,8 @@ class LearnerCore:
             batch = next(batches, None)
             if batch is None:
                 return
-            yield from self._hold(arrays.copied(batch))
+            copies = {name: array.copy() for name, array in batch._asdict().items()}  # which the caller cannot change
+            yield from self._hold(Batch(**copies))
         first = list(itertools.islice(batches, 2))
         if len(first) < 2 or self.reduction.workers == 1:
             for batch in itertools.chain(first, batches):
@@ -423,7 +409,7 @@ class LearnerCore:
                     clock = float(task.clock[-1]) if task.batch.n else clock
                     yield task
 
-        pipeline: Pipeline[BatchTask] = Pipeline(tasks(self.clock), self.stages)
+        pipeline: Pipeline[BatchTask] = Pipeline(tasks(self.clock), self.reduction.stages)
         try:
             for task in pipeline:
                 self.count(task)
@@ -461,7 +447,7 @@ class LearnerCore:
 
     def learn_task(self, task: BatchTask) -> BatchTask:
         """Pass a task through the stages, count it and return it."""
-        for stage in self.stages:
+        for stage in self.reduction.stages:
             stage(task)
         self.count(task)
         return task
@@ -486,7 +472,7 @@ class LearnerCore:
         self.unknown_features.begin(looks_at_all)
         for batch in batches:
             for task in self.tasks(batch, False, self.clock):
-                for stage in self.stages:
+                for stage in self.reduction.stages:
                     stage(task)
                 self._note_examples(task)
                 yield task
@@ -501,7 +487,7 @@ class LearnerCore:
 
     def check_learned(self) -> None:
         """Raise UsageError if it holds examples that it has not learned."""
-        if self.preview_size is not None or self.unlearned:
+        if self.preview_size is not None or self.reduction.unlearned:
             raise UsageError(
                 "some examples are not learned yet; call end_pass() at the end of the data, and then save()"
             )

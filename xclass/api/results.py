@@ -17,7 +17,7 @@ from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.probabilities import NORMALIZED, RAW, ClassLists
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from . import arrays, configuration
+from . import configuration
 from .inputs import Examples, written_by_program
 from .learner_core import LearnerCore
 
@@ -161,7 +161,7 @@ def top(core: LearnerCore, batches: Iterable[Batch], k: int) -> tuple[np.ndarray
     for task in _listing(core, batches, ListingOptions(top_k=k)):
         lists = best_lists(core, task, k)
         if lists is not None:
-            found.append(arrays.top_k_arrays(lists, k))
+            found.append(top_k_arrays(lists, k))
     labels, p = map(np.concatenate, zip(*found, strict=True))
     return class_labels(core, labels), p
 
@@ -176,7 +176,7 @@ def best_lists(core: LearnerCore, task: BatchTask, k: int) -> ClassLists | None:
 def probabilities(core: LearnerCore, batches: Iterable[Batch], raw: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes and a matrix of their probabilities, as `Learner.probabilities` does."""
     tasks = _listing(core, batches, ListingOptions(probabilities=RAW if raw else NORMALIZED))
-    labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
+    labels, p = probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
     return class_labels(core, labels), p
 
 
@@ -191,7 +191,7 @@ def _listing(core: LearnerCore, batches: Iterable[Batch], listing_options: Listi
 
 def scores(core: LearnerCore, batches: Iterable[Batch]) -> Scores:
     """Return the scores of the classes that are compared, as `Learner.scores` does."""
-    start, labels, values = arrays.joined_scores(list(core.predict(batches, Wanted(scores=True))))
+    start, labels, values = joined_scores(list(core.predict(batches, Wanted(scores=True))))
     return Scores(start, class_labels(core, labels), values)
 
 
@@ -236,3 +236,59 @@ def class_labels(core: LearnerCore, labels: np.ndarray, other: object = None) ->
         return labels
     names = np.array([other, *core.classes], object)
     return names[np.where((labels > 0) & (labels < len(names)), labels, 0)]
+
+
+def joined_scores(tasks: Sequence[BatchTask]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the scores of n examples: where those of each begin (int64[n + 1]), their labels and the scores."""
+    starts, labels, scores = [np.zeros(1, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+    for task in tasks:
+        listed = (task.scores, task.score_labels, task.score_start)
+        if task.class_lists is not None:  # --oaa --scores
+            listed = task.class_lists[:3]
+        assert listed[0] is not None and listed[1] is not None and listed[2] is not None
+        starts.append(starts[-1][-1] + listed[2][1:])
+        labels.append(listed[1])
+        scores.append(listed[0])
+    return np.concatenate(starts), np.concatenate(labels), np.concatenate(scores)
+
+
+def top_k_arrays(lists: ClassLists, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first k labels of each of n examples and their probabilities: int64[n, k] and float64[n, k].
+
+    Beyond the last listed label, the label is -1 and the probability 0.
+    """
+    n = len(lists.start) - 1
+    labels, p = np.full((n, k), -1), np.zeros((n, k))
+    row, single = _single_classes(lists)
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    labels[row, rank], p[row, rank] = lists.labels[single], lists.scores[single]
+    return labels, p
+
+
+def probability_matrix(batches_of_lists: Sequence[ClassLists]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels that are listed for any of n examples, int64[m] in rising order, and their probabilities.
+
+    The probabilities are float64[n, m], 0 where a label is not listed for an example.
+    """
+    n = sum(len(lists.start) - 1 for lists in batches_of_lists)
+    labels_of_lists = [lists.labels[_single_classes(lists)[1]] for lists in batches_of_lists]
+    labels = np.unique(np.concatenate([np.zeros(0, np.int64), *labels_of_lists]))
+    p = np.zeros((n, len(labels)))
+    first = 0
+    for lists in batches_of_lists:
+        row, single = _single_classes(lists)
+        p[first + row, np.searchsorted(labels, lists.labels[single])] = lists.scores[single]
+        first += len(lists.start) - 1
+    return labels, p
+
+
+def _single_classes(lists: ClassLists) -> tuple[np.ndarray, np.ndarray]:
+    """Select the probabilities of single classes, without those that stand for all other classes together.
+
+    Return the example of each selected probability, int64[m], and whether each probability is selected, bool[all].
+    """
+    row = np.repeat(np.arange(len(lists.start) - 1), np.diff(lists.start))
+    single = np.ones(len(row), bool)
+    if lists.has_rest:
+        single[lists.start[1:] - 1] = False
+    return row[single], single

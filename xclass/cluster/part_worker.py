@@ -105,7 +105,7 @@ class Counter:
 
     def count(self, task: BatchTask) -> Float64s | None:
         """Learn or predict a task, and count it; return what `LearnerCore.note` returns."""
-        for stage in self._learner.stages:
+        for stage in self._learner.reduction.stages:
             stage(task)
         highest_seen = self._learner.note(task)
         self._counted.count(task, highest_seen)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..array_types import AnyArray, Bools, Float32s, Float64s, Int64s
 from ..kernels.jit import jit
-from .batch import CONSTANT_GROUP, Batch, empty
+from .batch import CONSTANT, CONSTANT_GROUP, Batch, empty
 from .class_names import UNKNOWN
 
 
@@ -214,6 +214,24 @@ def highest_labels(batch: Batch) -> Float64s:
         return batch.label
     last = np.maximum(batch.label_start[1:] - 1, 0)
     return np.where(batch.label > 0, np.concatenate([batch.labels, [np.nan]])[last], np.nan)
+
+
+def have_constant(batch: Batch) -> Bools:
+    """Return bool[n]: whether the last feature of each example is the constant feature."""
+    last = np.maximum(batch.start[1:] - 1, 0)
+    return (np.diff(batch.start) > 0) & (batch.index[last] == CONSTANT) if len(batch.index) else np.zeros(batch.n, bool)
+
+
+def masked(batch: Batch, bits: int) -> Batch:
+    """Return a batch whose feature hashes are cut to `bits` bits, except that of the constant feature.
+
+    The parser cuts hashes in the same way for a weight table of 2**bits slots.
+    """
+    if bits >= 32:
+        return batch
+    index = batch.index & np.uint32((1 << bits) - 1)
+    index[batch.start[1:][have_constant(batch)] - 1] = CONSTANT
+    return batch._replace(index=index)
 
 
 @jit

@@ -124,11 +124,9 @@ class Schema:
 
     def copy(self, fixed: bool = False) -> Schema:
         """Return a copy, which does not change when the learner goes on; no names are added to it if it is `fixed`."""
-        new = Schema(self.columns.items(), self.label, self.names, self.form)
+        new = Schema.from_record(self.record())
+        new.form = self.form
         new.room *= not fixed
-        new.width, new.classes = self.width, self.classes
-        new.spellings, new.digits = dict(self.spellings), dict(self.digits)
-        new.labels, new.separator = self.labels, self.separator
         return new
 
     def replace(self, other: Schema) -> None:

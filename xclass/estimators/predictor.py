@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..api import arrays
+from ..api import results
 from ..api.learner import Learner
 from ..array_types import AnyArray, Bools, Float32s, Float64s, Int64s
 from ..kernels.jit import jit
@@ -74,7 +74,7 @@ class ListPredictor:
         """Return the first k labels that a task ranks, -1 for a class that is no label, and their probabilities."""
         assert task.ranked is not None
         most = max(k, int(np.diff(task.ranked.start).max(initial=0)))
-        classes, p = arrays.top_k_arrays(task.ranked, most)
+        classes, p = results.top_k_arrays(task.ranked, most)
         return self._to_positions(classes[:, :k]), np.clip(p[:, :k], LEAST, 1 - LEAST)
 
     def _first_of_all(self, k: int, task: BatchTask) -> tuple[Int64s, Float64s]:
@@ -181,7 +181,7 @@ class Predictor:
     def _listed(self, k: int, frequent: Int64s, task: BatchTask) -> tuple[Int64s, Float64s]:
         """Return the k most probable labels of the examples of a task that lists k classes."""
         assert task.class_lists is not None
-        listed, p = arrays.top_k_arrays(task.class_lists, k)
+        listed, p = results.top_k_arrays(task.class_lists, k)
         positions = self._to_positions(listed)
         short = np.flatnonzero(positions[:, -1] < 0)
         if len(short):

@@ -93,7 +93,7 @@ class Saver:
             return point.refusal
         if not self._learning:
             return "with -t the model does not change"
-        if self._learner.unlearned:
+        if self._learner.reduction.unlearned:
             return "this reduction learns only at the end of the data"
         try:
             self.save(point.path, links="refuse" if point.by_data else "follow")
@@ -165,7 +165,7 @@ class Saver:
             return ""
         if self._model is None:
             return "no -f was given, so nothing was saved" if self.learned else ""
-        if self.learned == 0 or self._learner.unlearned:
+        if self.learned == 0 or self._learner.reduction.unlearned:
             return NOTHING_LEARNED
         try:
             path = output_file.interrupted(self._model)

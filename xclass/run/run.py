@@ -138,7 +138,7 @@ class Local(Engine):
         run.model.reduction.begin_pass(self._passes_ended)
         if run.model.preview_size is not None:
             tasks = passes.previewed(tasks, run.model.reduction)
-        stages = run.stopwatch.stages(run.model.stages)
+        stages = run.stopwatch.stages(run.model.reduction.stages)
         if run.inspector is not None:
             stages = run.inspector.stages(stages)
         while True:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api import arrays, inputs, results, unknown_features
+from ..api import inputs, results, unknown_features
 from ..api.inputs import Documents
 from ..api.labels import one_by_one
 from ..api.learner import Learner
@@ -327,7 +327,7 @@ def _add(core: LearnerCore, task: BatchTask, owners: Sequence[_Reply], k: int) -
     lists = results.best_lists(core, task, k) if k else None
     tops: Sequence[list[Answer]] = [[]] * len(owners)
     if lists is not None:
-        of_classes, of_p = arrays.top_k_arrays(lists, k)
+        of_classes, of_p = results.top_k_arrays(lists, k)
         none = -1 if core.classes is None else None  # beyond the last class
         tops = [
             [{"class": y, "probability": value} for y, value in zip(labels, p, strict=True) if y != none]

@@ -164,7 +164,7 @@ class Answerer:
 
         def executed(part: Batch) -> Iterator[BatchTask]:
             for task in core.tasks(part, learn, core.clock):
-                for stage in core.stages:
+                for stage in core.reduction.stages:
                     stage(task)
                 yield task
 

@@ -4,12 +4,17 @@ A limit of N is N permits. A thread holds one while it parses a block, passes a 
 predictions, and none while it waits for input or for another thread. The thread that divides its work among others
 takes part in the work itself, and other threads help it as soon as they get a permit. It waits for items that have
 begun, not for these threads, so that no thread waits for a permit while it holds one.
+
+How OpenBLAS, which computes NumPy's linear algebra, divides a decomposition among threads changes the last bits of its
+result. Wheels of NumPy contain it. If NumPy uses another library, `one_blas_thread` limits nothing, and equal bytes
+need equal settings of that library.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import os
 import threading
 from collections import deque
@@ -18,7 +23,11 @@ from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+# of OpenBLAS in wheels of NumPy: for Linux and Windows, for macOS, and older ones
+FOLDERS = ("../numpy.libs", ".dylibs", "../numpy/.libs")
+NAMES = ("scipy_openblas_{}64_", "scipy_openblas_{}", "openblas_{}64_", "openblas_{}")
 
+_blas_lock = threading.Lock()
 _permits: threading.Semaphore | None = None  # None if the threads are not limited
 _most: int | None = None
 _held = contextvars.ContextVar("held", default=False)  # whether a thread, or the one that it works for, holds a permit
@@ -123,3 +132,43 @@ def processors() -> int:
     except (AttributeError, OSError):  # sched_getaffinity is missing on macOS and Windows
         allowed = os.cpu_count() or 1
     return min(allowed, most() or allowed)
+
+
+@functools.cache
+def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """Return the functions that tell and set the number of threads, None if OpenBLAS is not found."""
+    import ctypes
+    from pathlib import Path
+
+    import numpy as np
+
+    home = Path(np.__file__).parent
+    for path in (path for folder in FOLDERS for path in sorted((home / folder).glob("*openblas*"))):
+        with contextlib.suppress(OSError):
+            library = ctypes.CDLL(str(path))
+            for name in NAMES:
+                if hasattr(library, name.format("set_num_threads")):
+                    return getattr(library, name.format("get_num_threads")), getattr(
+                        library, name.format("set_num_threads")
+                    )
+    return None
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[bool]:
+    """Limit OpenBLAS to one thread until the context ends; yield whether it could be limited.
+
+    The number is that of the process, so calls of other threads of the program are limited meanwhile.
+    """
+    functions = _functions()
+    if functions is None:
+        yield False
+        return
+    tell, limit = functions
+    with _blas_lock:
+        before = tell()
+        limit(1)
+        try:
+            yield True
+        finally:
+            limit(before)

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ..api import arrays
+from ..api import results
 from ..api.learner import Learner
 from ..api.learner_core import LearnerCore
 from ..array_types import Float64s, Int64s
@@ -106,7 +106,7 @@ class Candidate:
             for _, batch in self._space.stream.batches([(max(low, self.size), high), *others]):
                 check()
                 learner.learn_many(batch)
-            if number + 1 < passes or learner.preview_size is not None or learner.core.unlearned:
+            if number + 1 < passes or learner.preview_size is not None or learner.core.reduction.unlearned:
                 learner.end_pass()
                 ended = True
                 check()
@@ -151,7 +151,7 @@ def _losses_of_task(metric: str, task: BatchTask) -> tuple[Float64s, Float64s]:
         loss = (1 - p) ** 2 if metric == "squared" else -np.log(np.maximum(p, SMALLEST_PROBABILITY))
     elif metric == "top5":
         assert task.class_lists is not None  # because it is wanted
-        listed, _ = arrays.top_k_arrays(task.class_lists, TOP)
+        listed, _ = results.top_k_arrays(task.class_lists, TOP)
         loss = (listed != label[:, None]).all(axis=1)
     else:
         assert prediction is not None  # the stages have set it

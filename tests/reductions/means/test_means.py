@@ -21,7 +21,7 @@ from xclass.errors import ModelError, UsageError
 from xclass.model import model_file
 from xclass.reductions.means import class_means, kernels, space
 from xclass.reductions.means.reduction import REDUCTION
-from xclass.system import blas_threads, thread_limit
+from xclass.system import thread_limit
 
 F = np.float32
 ROOT = Path(xclass.__file__).parent.parent
@@ -137,7 +137,7 @@ def test_bytes_do_not_depend_on_the_threads_of_blas():
         ).stdout
         for threads in ("1", "2")
     ]  # fmt: skip
-    with blas_threads.one() as limited:
+    with thread_limit.one_blas_thread() as limited:
         if not limited:
             pytest.skip("NumPy has no OpenBLAS whose threads can be limited")
     assert found[0] == found[1]

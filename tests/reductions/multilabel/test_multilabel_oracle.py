@@ -58,7 +58,7 @@ def ranked_lists(model: Learner, batch: Batch, learn: bool, held_out: np.ndarray
     lists = []
     core = model.core
     for task in core.tasks(batch, learn, core.clock, held_out):
-        for stage in core.stages:
+        for stage in core.reduction.stages:
             stage(task)
         if learn:
             core.note(task)

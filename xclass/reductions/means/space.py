@@ -17,7 +17,7 @@ import numpy as np
 
 from ...array_types import AnyArray, Float32s, Float64s
 from ...kernels.constants import LARGEST
-from ...system import blas_threads
+from ...system import thread_limit
 
 LEAST_SHRINKAGE = 1e-3  # least weight of the identity in the correlations within classes
 LEAST_PSI = 1e-3  # least variance between classes in a direction, of the largest, and of 1 if that is below 1
@@ -86,7 +86,7 @@ def estimate(centre: Float64s, sums: Float64s, n: Float64s, scatter: Float64s, r
     np.fill_diagonal(correlation, 1)
     lower = _root(correlation, max(LEAST_SHRINKAGE, oas(correlation, freedom)))
     deviation *= unit
-    with blas_threads.one():
+    with thread_limit.one_blas_thread():
         whitening = np.linalg.solve(lower, np.diag(varies / deviation)).T  # float64[d, d]
     z = product(sums / n[:, None] - mean, whitening)
     # analysis of variance: `spread` is the mean variance of class means, that of rows in a class being 1
@@ -96,7 +96,7 @@ def estimate(centre: Float64s, sums: Float64s, n: Float64s, scatter: Float64s, r
     of_means = product(np.ascontiguousarray((w[:, None] * z).T), z) / w.sum()
     of_means = (of_means + of_means.T) / 2
     shrinkage = oas(of_means, float(w.sum()) ** 2 / float((w * w).sum()))
-    with blas_threads.one():
+    with thread_limit.one_blas_thread():
         eigenvalue, direction = np.linalg.eigh(of_means)
     eigenvalue, direction = eigenvalue[::-1], direction[:, ::-1]
     psi = (1 - shrinkage) * eigenvalue + shrinkage * eigenvalue.mean() - float((w / n).sum() / w.sum())
@@ -112,7 +112,7 @@ def _root(correlation: Float64s, shrinkage: float) -> Float64s:
         shrunk = (1 - shrinkage) * correlation
         np.fill_diagonal(shrunk, 1)
         try:
-            with blas_threads.one():
+            with thread_limit.one_blas_thread():
                 return np.asarray(np.linalg.cholesky(shrunk), np.float64)
         except np.linalg.LinAlgError:
             if not math.isfinite(shrinkage) or shrinkage >= 1:

@@ -56,7 +56,7 @@ class Console:
         self.end_bar()
         if self.quiet or not terminal.shows_errors():
             return
-        self._bar = bar_of_steps(count, unit, terminal.error_stream())
+        self._bar = _bar(terminal.error_stream(), total=count, unit=unit.strip(), bar_format=STEPS)
 
     def step(self) -> None:
         """Advance the bar by one step; may be called from any thread."""
@@ -98,11 +98,6 @@ def bar_of_reading(size: int | None, file: TextIO) -> Any:
     """
     layout = READING_UNKNOWN if size is None else READING
     return _bar(file, total=size, bar_format=layout, unit_scale=True, unit_divisor=1000)
-
-
-def bar_of_steps(count: int, unit: str, file: TextIO) -> Any:
-    """Return a bar for `count` steps, whose name is `unit`, of an activity other than reading."""
-    return _bar(file, total=count, unit=unit.strip(), bar_format=STEPS)
 
 
 def move(bar: Any, position: int, examples: int, memory: int) -> None:

@@ -80,7 +80,12 @@ class Recorder:
         if self.curve is not None:
             self.curve.add(task, printed, self._holds_out)
         if task.batch.has_lists:
-            self._count_lists(task)
+            chosen = outcomes.measures(task, self._holds_out)
+            if self.outcomes is not None:
+                self.outcomes.add_lists(task, chosen)
+            if self._measured is not None and self.report is not None:
+                weights = np.where(chosen, task.batch.weight, np.float32(0))
+                self._measured.measure(self.report, task, weights=weights)
             return
         if not self._by_example:
             return
@@ -91,15 +96,6 @@ class Recorder:
             self.wrong_lines.add(task.batch, examples, file, with_text)
         if self.outcomes is not None:
             self.outcomes.add(examples)
-
-    def _count_lists(self, task: BatchTask) -> None:
-        """Count a task whose examples have lists of labels."""
-        chosen = outcomes.measures(task, self._holds_out)
-        if self.outcomes is not None:
-            self.outcomes.add_lists(task, chosen)
-        if self._measured is not None and self.report is not None:
-            weights = np.where(chosen, task.batch.weight, np.float32(0))
-            self._measured.measure(self.report, task, weights=weights)
 
     def end_pass(self) -> None:
         """Note that a pass has ended."""
