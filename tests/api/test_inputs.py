@@ -15,6 +15,7 @@ import pytest
 from command import learn
 from hypothesis import given
 from hypothesis import strategies as st
+from library import state_of
 from scipy import sparse
 
 import xclass
@@ -410,6 +411,9 @@ def test_learners_are_pickled_and_copied(tmp_path):
             pickle.dumps(model)
 
 
+COUNTED = re.compile("frequencies.count|index.count|index_classes.weight")
+
+
 def test_files_are_learned_like_by_the_command(tmp_path):
     x, y = matrix()
     xclass.write_vw(tmp_path / "train.vw", x, np.array(["a", "b", "c", "d", "e"])[y - 1])
@@ -427,6 +431,9 @@ def test_files_are_learned_like_by_the_command(tmp_path):
             model.save(tmp_path / "library")
         ours, theirs = (xclass.load(tmp_path / path) for path in ("library", "m"))
         assert np.array_equal(ours.predict_many(x), theirs.predict_many(x))
+        counts = [{k: a for k, a in state_of(model).arrays.items() if COUNTED.match(k)} for model in (ours, theirs)]
+        assert len(counts[0]) == (3 if name == "multiclass" else 0)  # further passes count nothing again
+        assert counts[0] == counts[1]
         ours.close(), theirs.close()
 
 

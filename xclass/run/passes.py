@@ -184,7 +184,8 @@ class HeldOutLines:
 class Stream:
     """Iterate over a pass: over batches, each with a mask of held-out examples, and save points.
 
-    `source` yields, for one pass, each batch and the number of lines before its file. `model` is the path of -f.
+    `source` yields, for one pass, each batch and the number of lines before its file. `model` is the path of -f, and
+    `ended` the number of passes over the same lines that have ended.
     """
 
     def __init__(self, source: Source, options: Options, shuffler: Shuffler | None, model: str | None) -> None:
@@ -193,7 +194,7 @@ class Stream:
         self._limit = options.examples
         # a round is --passes passes over the same number of lines, see the head of this module
         self._length = options.initial_pass_length  # number of lines in each pass of the current round
-        self._ended = 0  # number of passes of the round that have ended
+        self.ended = 0  # number of passes of the round that have ended
         self._length_reached = False  # whether the data had at least `_length` lines for the last pass
         self._rest_of_pass: Iterator[tuple[Batch, np.ndarray]] | None = None  # rest of a single pass that is continued
         self._rest_of_batch: tuple[Batch, np.ndarray] | None = None  # rest of the last batch of that pass
@@ -226,12 +227,12 @@ class Stream:
 
     def count_pass(self) -> bool:
         """Count a pass that has ended, and return whether another one follows."""
-        self._ended += 1
-        if self._ended < self._passes:
+        self.ended += 1
+        if self.ended < self._passes:
             return True
         if self._length is None or not self._length_reached:
             return False
-        self._ended = 0
+        self.ended = 0
         self._length = 2 * self._length + 1
         return True
 

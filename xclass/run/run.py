@@ -114,7 +114,7 @@ class Local(Engine):
     """Read and learn in this process; `peeked` is what was already read from the data."""
 
     def __init__(self, peeked: Peeked | None = None) -> None:
-        self._peeked, self._passes_ended = peeked, 0
+        self._peeked = peeked
 
     def learner(self, contents: Contents | None) -> LearnerCore:
         return LearnerCore(self.run.config, learner_use.of_run(self.run.config), contents)
@@ -135,7 +135,7 @@ class Local(Engine):
     def run_pass(self) -> None:
         """Execute one pass, emptying the pipeline at each save point so that all examples before it are learned."""
         run, tasks = self.run, self._tasks(self._stream)
-        run.model.reduction.begin_pass(self._passes_ended)
+        run.model.reduction.begin_pass(self._stream.ended)
         if run.model.preview_size is not None:
             tasks = passes.previewed(tasks, run.model.reduction)
         stages = run.stopwatch.stages(run.model.reduction.stages)
@@ -181,7 +181,6 @@ class Local(Engine):
     def end_pass(self) -> bool:
         if self.run.learning:
             self.run.model.reduction.end_pass()
-        self._passes_ended += 1
         return self._stream.count_pass()
 
     def stop(self) -> None:

@@ -22,8 +22,9 @@ def test_one_of_32_examples_is_left_out_in_blocks_and_however_batches_are_cut():
 
 def scorers_learn(loss, copy_loss, weight, sure: float) -> bool:
     """Let scorers and their copy have losses in the second pass for an example that the first pass left out."""
-    further = FurtherPasses(3, True, lambda scorers: "the copy", sure)
+    further = FurtherPasses(True, lambda scorers: "the copy", sure)
     further.end_pass("scorers")
+    further.begin_pass(1)
     left_out = further.begin(np.ones(4096, bool))[0]
     weights, losses = np.ones(4096, np.float32), {"scorers": np.zeros(4096), "the copy": np.zeros(4096)}
     some = np.flatnonzero(left_out)[: len(loss)]
@@ -62,7 +63,8 @@ def test_scorers_learn_again_where_labels_can_be_predicted(noise, learn):
     text = lines(6000, noise, 1)
     with for_passes(3, "multiclass", None, bits=18, trees=2) as model:
         words = []
-        for _ in range(3):
+        for number in range(3):
+            model.core.reduction.begin_pass(number)
             model.learn_many(text)
             model.end_pass()
             words.append(model.core.reduction.scorers.weights.words.word.copy())
@@ -74,7 +76,8 @@ def test_batches_that_are_cut_give_the_same_model_in_several_passes():
     states = []
     for size in (700, 64, 7):
         with for_passes(2, "multiclass", None, bits=14, trees=2) as model:
-            for _ in range(2):
+            for number in range(2):
+                model.core.reduction.begin_pass(number)
                 for i in range(0, len(text), size):
                     model.learn_many("".join(text[i : i + size]))
                 model.end_pass()

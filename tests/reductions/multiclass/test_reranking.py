@@ -431,6 +431,7 @@ def test_further_passes_teach_the_scorers_but_not_what_they_share():
         first = several.core.reduction.scorers.state.copy()
         words = several.core.reduction.scorers.weights.words.word.copy()
         assert np.array_equal(first, one.core.reduction.scorers.state)
+        several.core.reduction.begin_pass(1)
         for model in (several, one):
             model.learn_many(text)
         assert np.array_equal(first, several.core.reduction.scorers.state)
@@ -443,7 +444,8 @@ def test_predictions_do_not_change_which_examples_further_passes_learn():
     states = []
     for predicts in (False, True):
         with for_passes(2, "cpt", 12, rerank=True, bits=12) as model:
-            for _ in range(2):
+            for number in range(2):
+                model.core.reduction.begin_pass(number)
                 for begin in range(0, len(lines), 37):
                     model.learn_many(lines[begin : begin + 37])
                     if predicts:
@@ -456,9 +458,11 @@ def test_predictions_do_not_change_which_examples_further_passes_learn():
 def test_after_all_passes_every_example_is_learned_as_by_a_stored_model(tmp_path):
     lines = multiclass(31, 12, 400).splitlines()
     with for_passes(2, "cpt", 12, rerank=True, bits=12) as model:
-        for _ in range(2):
+        for number in range(2):
+            model.core.reduction.begin_pass(number)
             model.learn_many(lines)
             model.end_pass()
+        model.core.reduction.begin_pass(0)
         before = model.core.contents().examples
         model.save(tmp_path / "m")
         model.learn_many(lines)

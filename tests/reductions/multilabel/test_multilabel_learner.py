@@ -112,7 +112,8 @@ def test_sizes_of_batches_do_not_matter(passes):
     states = []
     for size in (600, 97, 10):
         with for_passes(passes, "multilabel", None, bits=12) as model:
-            for _ in range(passes):
+            for number in range(passes):
+                model.core.reduction.begin_pass(number)
                 for i in range(0, len(text), size):
                     model.learn_many(text[i : i + size])
                 model.end_pass()
@@ -148,6 +149,7 @@ def test_examples_of_further_passes_say_what_others_say_about_them():
             proposed.append(task.plan.proposed)
 
         model.core.reduction.stages[1] = noted
+        model.core.reduction.begin_pass(1)
         model.learn_many(text)
         assert all(not p.vote.any() and not p.score[:, :, 0].any() for p in proposed)
         proposed.clear()

@@ -139,7 +139,8 @@ def test_several_passes(monkeypatch, sure, learn):
     plain = oracle.Multilabel(12 - 3, passes=3)
     text = stream(5, 130, 20)
     with for_passes(3, "multilabel", None, bits=12) as model:
-        for _ in range(3):
+        for number in range(3):
+            model.core.reduction.begin_pass(number)
             check(model, plain, text, held_out=0.05)
             model.end_pass()
             plain.end_pass()

@@ -50,32 +50,32 @@ class FurtherPasses(Generic[Scorers, Ranked]):
 
     Parameters
     ----------
-    passes : number of passes over the data; after them, the first pass over other data begins
     decides : whether the first pass leaves examples out, and the second one decides
     copied : function that returns a copy of scorers
     sure : by how many standard errors the scorers that learn in the second pass must be better than their copy
     """
 
     def __init__(
-        self, passes: int, decides: bool = False, copied: Callable[[Scorers], Scorers] | None = None, sure: float = 0.0
+        self, decides: bool = False, copied: Callable[[Scorers], Scorers] | None = None, sure: float = 0.0
     ) -> None:
-        self._passes, self._decides, self._copied, self._sure = passes, decides and passes > 1, copied, sure
-        self._ended = 0
+        self._decides, self._copied, self._sure = decides, copied, sure
+        self._number = 0  # of this pass over the data, from 0
         self._examples = 0  # of this pass so far
         self._scorers_learn = True  # in further passes
         self._copy: Scorers | None = None  # from the end of the first pass, during the second one
         self._gain = 0.0  # by how much the log loss of the copy exceeds that of the scorers that learn
         self._squares = 0.0  # sum of the squares of the gains by examples
 
-    @property
-    def again(self) -> bool:
-        """Return whether examples were learned in an earlier pass, but for those that the first pass left out."""
-        return self._ended % self._passes != 0
+    def begin_pass(self, number: int) -> None:
+        """Begin a pass over the data, by its number from 0."""
+        if number == 0 and self._number > 0:
+            self._decides = False  # data that follow all passes are learned as they come
+        self._number, self._examples = number, 0
 
     @property
     def _is_second(self) -> bool:
         """Return whether examples that the first pass left out are learned now, for the first time."""
-        return self._decides and self._ended % self._passes == 1
+        return self._decides and self._number == 1
 
     def begin(self, learns: Bools) -> tuple[Bools, Bools]:
         """Return which of the next examples to learn the first pass leaves out, and which this pass learns.
@@ -86,7 +86,7 @@ class FurtherPasses(Generic[Scorers, Ranked]):
             return np.zeros(len(learns), bool), learns
         flags = left_out(self._examples, len(learns))
         self._examples += len(learns)
-        return flags, learns if self.again else learns & ~flags
+        return flags, learns if self._number > 0 else learns & ~flags
 
     def jobs(self, flags: Bools) -> list[tuple[int, int, bool]]:
         """Return ranges of examples to learn, begin and end, and whether these were learned in an earlier pass.
@@ -94,7 +94,7 @@ class FurtherPasses(Generic[Scorers, Ranked]):
         `flags` say which the first pass left out.
         """
         if not self._is_second:
-            return [(0, len(flags), self.again)]
+            return [(0, len(flags), self._number > 0)]
         return [(a, b, not flags[a]) for a, b in ranges(flags)]
 
     def rank(
@@ -111,7 +111,7 @@ class FurtherPasses(Generic[Scorers, Ranked]):
         `rank` does so with scorers for ranges of examples, of which bool[n] says whether they are learned, and
         `log_loss` returns the losses of the result, float64[n].
         """
-        if self._decides and self.again and not self._scorers_learn:
+        if self._decides and self._number > 0 and not self._scorers_learn:
             learns = np.zeros(len(learns), bool)
         scorers, ranked = rank(scorers, learns, [(0, len(learns))])
         if self._is_second and self._copy is not None:
@@ -124,14 +124,10 @@ class FurtherPasses(Generic[Scorers, Ranked]):
 
     def end_pass(self, scorers: Scorers) -> Scorers:
         """Note that a pass has ended, and return the scorers with which the next one begins."""
-        self._ended += 1
-        self._examples = 0
         if self._copy is not None:
             self._scorers_learn = self._gain >= self._sure * math.sqrt(self._squares)
             scorers, self._copy = scorers if self._scorers_learn else self._copy, None
-        if self._is_second:
+        if self._decides and self._number == 0:
             assert self._copied is not None
             self._copy = self._copied(scorers)
-        elif not self.again:
-            self._decides = False  # data that follow all passes are learned as they come
         return scorers

@@ -48,7 +48,6 @@ from ..core import label_arrays, probabilities
 from ..core.base import Learner
 from ..core.calibration import Report, Result
 from ..core.contract import BatchTask
-from ..core.further_passes import FurtherPasses
 from ..core.spec import LearnerSpec, Wanted
 from . import binary_nodes, label_tree, sampled_tree, tree_file
 from .binary_nodes import NODES, Predictions, Settings
@@ -158,7 +157,6 @@ class ProbabilityTree(Learner):
             self._set_trees(self._read(o.cpt_tree))
         self.search = settings.search
         self.want(spec.wanted)
-        self.passes: FurtherPasses[Any, Any] = FurtherPasses(spec.passes)
         self.stages = [self._learn_batch]
         if self.scales is not None or self.frequencies is not None:
             self.stages.insert(0, self.prepare)
@@ -233,7 +231,7 @@ class ProbabilityTree(Learner):
         if self.scales is not None:
             task.batch = self.scales.scaled(task.batch, task.learned())
         if self.frequencies is not None:
-            task.plan = self.frequencies.weighted(task.batch, task.learned() & (not self.passes.again))
+            task.plan = self.frequencies.weighted(task.batch, task.learned() & (not self.repeats))
 
     def batch_of_tree(self, t: int, batch: Batch, weighted: Batch) -> Batch:
         """Return what tree t sees: every second tree, beginning with the first, sees weighted features."""
@@ -385,7 +383,6 @@ class ProbabilityTree(Learner):
         return known
 
     def end_pass(self) -> None:
-        self.scorers = self.passes.end_pass(self.scorers)
         for member in self.members:
             member.weights = member.weights._replace(rate=np.float32(member.weights.rate * self.decay))
 

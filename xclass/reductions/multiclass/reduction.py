@@ -61,8 +61,8 @@ class Multiclass(ProbabilityTree):
         self.stages += [self.propose, self._rerank]
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         # an averaged learner cannot decide, because it does not keep the scorers of the first pass
-        decides = not spec.testing and not spec.averaged
-        self.passes = FurtherPasses(spec.passes, decides, reranking.copied)
+        decides = spec.passes > 1 and not spec.testing and not spec.averaged
+        self.passes: FurtherPasses[reranking.Scorers, reranking.Ranked] = FurtherPasses(decides, reranking.copied)
         self.rank_kernel = DirectCall(reranking, "rank")
 
     def new_index(self) -> feature_index.FeatureIndex:
@@ -90,11 +90,19 @@ class Multiclass(ProbabilityTree):
         left_out, learns = self.passes.begin(plan.learns)
         return plan._replace(left_out=left_out, learns=learns)
 
+    def begin_pass(self, number: int, threads: int | None = None, held_out: bool | None = None) -> None:
+        super().begin_pass(number, threads, held_out)
+        self.passes.begin_pass(number)
+
+    def end_pass(self) -> None:
+        super().end_pass()
+        self.scorers = self.passes.end_pass(self.scorers)
+
     def _learn_batch(self, task: BatchTask) -> None:
         """Let the trees propose labels and learn from the batch; those that are not searched learn from some rows."""
         plan, n, trees = self.begin(task), task.batch.n, len(self.members)
         searched, rows = np.full(n, self.number_searched), np.empty(0, np.int64)
-        if self.searched is not None and task.learn and not self.passes.again:
+        if self.searched is not None and task.learn and not self.repeats:
             searched, rows = self.searched.begin(plan.learns)
         cuts = [0, *(np.flatnonzero(np.diff(searched)) + 1).tolist(), n]  # where the number of trees changes
         for begin, end in itertools.pairwise(cuts):
@@ -169,7 +177,7 @@ class Multiclass(ProbabilityTree):
         self.add_errors(task, ranked.inside)
 
     def _count_proposed(self, task: BatchTask, plan: Plan) -> None:
-        if self.searched is None or not task.learn or self.passes.again:
+        if self.searched is None or not task.learn or self.repeats:
             return
         label, opinions = plan.label[:, None], plan.opinions
         by_index = ((opinions.candidate == label) & (opinions.score[:, :, feature_index.PROPOSED] > 0)).any(axis=1)
@@ -218,7 +226,7 @@ class Multiclass(ProbabilityTree):
             scratch = reranking.scratch(task.batch, plan.opinions.candidate.shape[1])
             while True:
                 begin = self.rank_kernel(
-                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, not self.passes.again,
+                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, not self.repeats,
                     begin, end, proposed, scratch, ranked,
                 )  # fmt: skip
                 if begin >= end:

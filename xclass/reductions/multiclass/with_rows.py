@@ -124,7 +124,7 @@ class MulticlassWithRows(Multiclass):
             top = np.where(np.isin(top, task.class_lists.labels), top, 0)
         result = super().new_ranking(plan)
         self._combine(
-            self.pool, plan.label, plan.learns & (not self.passes.again), task.batch.weight, Listed(*ranked[:3]),
+            self.pool, plan.label, plan.learns & (not self.repeats), task.batch.weight, Listed(*ranked[:3]),
             Listed(top, found.top_p, found.p), Listed(*result[:3]), result.inside,
         )  # fmt: skip
         return result

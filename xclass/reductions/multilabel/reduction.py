@@ -112,10 +112,8 @@ class Multilabel(label_lists.MultilabelLearner):
         self.scorers = ranking.with_labels(scorers, expected)
         self.largest_step = finite.largest_step(1.0)
         self.scales_examples = True
-        decides = not spec.testing and not spec.averaged
-        self.passes: FurtherPasses[ranking.Scorers, ranking.Ranked] = FurtherPasses(
-            spec.passes, decides, ranking.copied, SURE
-        )
+        decides = spec.passes > 1 and not spec.testing and not spec.averaged
+        self.passes: FurtherPasses[ranking.Scorers, ranking.Ranked] = FurtherPasses(decides, ranking.copied, SURE)
         self.stages = [self.prepare, self.propose, self._rank]
         self.rank_kernel = DirectCall(ranking, "rank")
 
@@ -126,7 +124,7 @@ class Multilabel(label_lists.MultilabelLearner):
     def prepare(self, task: BatchTask) -> None:
         """Find the values of the features, as the first stage."""
         label = self.positives(task) + 1
-        batch, learns, again = task.batch, task.learned(), self.passes.again
+        batch, learns, again = task.batch, task.learned(), self.repeats
         known = label > 0
         if not known.all():  # others are no labels of the learner
             start = np.concatenate([[0], np.cumsum(known)])[batch.label_start]
@@ -226,6 +224,10 @@ class Multilabel(label_lists.MultilabelLearner):
         order = np.lexsort((above.labels, row))
         ascending = ClassLists(above.scores[order], above.labels[order], above.start, has_rest=False)
         self.finish(task, lists, ascending)
+
+    def begin_pass(self, number: int, threads: int | None = None, held_out: bool | None = None) -> None:
+        super().begin_pass(number, threads, held_out)
+        self.passes.begin_pass(number)
 
     def end_pass(self) -> None:
         self.scorers = self.passes.end_pass(self.scorers)
