@@ -47,6 +47,7 @@ def expected(reduction, classes, span, passes=1, **options):
     with xclass.Learner.of(LearnerCore(config, use)) as model:
         lines = [line for low, high in span.learned for line in LINES[low:high]]
         for number in range(passes):
+            model.core.reduction.begin_pass(number)
             model.learn_many(lines)
             if number + 1 < passes or model.preview_size is not None or model.core.reduction.unlearned:
                 model.end_pass()
