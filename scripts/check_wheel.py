@@ -9,7 +9,6 @@ stream of demo/quickstart.sh.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
@@ -19,7 +18,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from scripts.lib.command_line import new_parser
+from scripts.lib.processes import ROOT
+
 LARGEST_WHEEL = 1 << 20  # bytes
 MINORS = range(10, 20)  # minor versions of Python 3 to search for
 LIBRARY = """
@@ -34,7 +35,7 @@ assert labels.shape == p.shape and labels.shape[1] == 5
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("pythons", nargs="*", metavar="PYTHON")
     parser.add_argument("--limit", type=int, default=20_000, metavar="N", help="examples of the stream")
     given = parser.parse_args(argv)

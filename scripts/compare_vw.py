@@ -11,15 +11,12 @@ such cases.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import itertools
 import re
 import shlex
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +25,7 @@ from typing import NamedTuple
 from scripts.fuzzing import vw_cases
 from scripts.fuzzing.vw_process import VW, CompletedRun
 from scripts.lib import in_process
+from scripts.lib.command_line import new_parser, work_folder
 
 CLOSE = 2e-4  # allowed difference of two numbers: relative, or absolute below 1
 HEADER = "average  since "
@@ -198,7 +196,7 @@ def report(number: int, steps: tuple[vw_cases.Step, ...], failure: Difference | 
 
 def main() -> int:
     """Compare the cases that the command line requests; return the exit status."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = new_parser(__doc__)
     options.add_argument("--runs", type=int, default=1000, help="cases to compare")
     options.add_argument("--seed", type=int, default=7, help="of the cases")
     options.add_argument("--lists", action="store_true", help="compare the reductions of lists of labels")
@@ -209,9 +207,7 @@ def main() -> int:
     differing = runs = 0
     crashes: list[int] = []
     began = time.perf_counter()
-    with contextlib.ExitStack() as closing:
-        work = given.work or Path(closing.enter_context(tempfile.TemporaryDirectory()))
-        vw = closing.enter_context(VW())
+    with work_folder(given.work) as work, VW() as vw:
         from xclass.kernels import jit
 
         jit.activate()

@@ -17,7 +17,6 @@ The same seed and number of runs give the same cases. The very first run compile
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shlex
@@ -32,7 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from scripts.fuzzing import caches, decimals, models, options, results, runs, seeds, texts
-from scripts.lib.processes import ROOT
+from scripts.lib.command_line import new_parser
+from scripts.lib.processes import environment
 from xclass.kernels import jit
 from xclass.run import warm_up
 
@@ -51,17 +51,16 @@ SHORT_ONLY = (  # names of the models of --short, one of each kind
     "skip|means|mach|multiclass table|plt growing)$"
 )
 PRECIOUS = ("victim.txt", ".bashrc", "home/.profile", "sub/keep.txt", "precious.model")
+MOST_KEPT = 25  # failures of a part that are made simpler and kept
+SIMPLIFY_SECONDS = 30.0  # to make a failing case simpler
 NEW_PROCESS_SECONDS = 120  # time limit in seconds of a case that is repeated in a new process
 
 
 class Campaign:
     """Run the cases of one part, count the outcomes, and keep the files that reproduce each failure."""
 
-    def __init__(
-        self, part: Any, place: Path, folder: Path, print_line: Callable[[str], None], most_kept: int, simplify: float
-    ):
+    def __init__(self, part: Any, place: Path, folder: Path, print_line: Callable[[str], None]):
         self.part, self.place, self._folder, self._print_line = part, place, folder, print_line
-        self._most_kept, self._simplify = most_kept, simplify
         self.counts: Counter[str] = Counter()
         self.groups: dict[str, Counter[str]] = defaultdict(Counter)
         self.failures: Counter[tuple[str, str]] = Counter()
@@ -113,7 +112,7 @@ class Campaign:
         if key not in self.descriptions:
             self.descriptions[key] = []
             self._print_line(f"{self.part.name}: {outcome.kind}: {outcome.signature}: {case}"[:300])
-            if len(self.descriptions) <= self._most_kept:
+            if len(self.descriptions) <= MOST_KEPT:
                 self._new.append((key, case, outcome, last))
 
     def _keep_new(self) -> None:
@@ -129,7 +128,7 @@ class Campaign:
         -------
         told : lines that describe the failure
         """
-        case = runs.smallest(self.part, case, outcome, self._folder, self._simplify, self._print_line)
+        case = runs.smallest(self.part, case, outcome, self._folder, SIMPLIFY_SECONDS, self._print_line)
         for _, new_outcome, words in runs.outcomes(self.part, [case], self._folder):
             outcome, last = (new_outcome, words) if new_outcome.kind in runs.FAILURES else (outcome, last)
         last = last or self.part.words(case)
@@ -166,12 +165,11 @@ class Campaign:
 
     def _in_new_process(self, words: tuple[str, ...], place: Path, stdin: str) -> str:
         """Run the real command in a new process and return a description of how it ended."""
-        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         with open(place / stdin, "rb") as source:
             try:
                 result = subprocess.run(
                     [sys.executable, "-m", "xclass", *words], cwd=place, stdin=source, capture_output=True,
-                    timeout=NEW_PROCESS_SECONDS, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                    timeout=NEW_PROCESS_SECONDS, env=environment(),
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
                 return f"still running after {NEW_PROCESS_SECONDS} s"
@@ -203,7 +201,7 @@ class Campaign:
 
 def main() -> int:
     """Run the campaigns that the command line requests and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("part", choices=[*PARTS, "all"], help="what to feed it")
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn (default: 1)")
     parser.add_argument("--runs", type=int, help="cases of each part (default: no bound, or 300 if nothing is bounded)")
@@ -214,8 +212,6 @@ def main() -> int:
         "--only", default="", help="start from models and option sets whose name this regular expression finds"
     )
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="folder for what reproduces failures")
-    parser.add_argument("--most_kept", type=int, default=25, help="failures of a part that are made simpler and kept")
-    parser.add_argument("--simplify", type=float, default=30.0, help="seconds to make a failing case simpler")
     args = parser.parse_args()
     sys.dont_write_bytecode = True  # a module that a case imports first would be a write that no option names
     if args.short:
@@ -233,9 +229,7 @@ def main() -> int:
             began = time.monotonic()
             part = PARTS[name](args.only)
             number = SHORT.get(name) if args.short else args.runs
-            campaign = Campaign(
-                part, place, folder, lambda text: print(text, flush=True), args.most_kept, args.simplify
-            )
+            campaign = Campaign(part, place, folder, lambda text: print(text, flush=True))
             with contextlib.suppress(KeyboardInterrupt):  # the counts so far are reported
                 campaign.run(args.seed, number, args.seconds, args.lines if name in ("text", "numbers") else None)
             os.chdir(home)

@@ -20,7 +20,6 @@ status is 1, and a command that repeats this kill is printed.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import contextlib
 import gzip
@@ -32,16 +31,18 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
-from scripts.lib import in_process
-from scripts.lib.processes import ROOT
+from scripts.lib import in_process, streams
+from scripts.lib.command_line import new_parser, work_folder
+from scripts.lib.processes import environment
 
 MODEL = "m"
 SECONDS = 300  # time limit of a run
+FEATURES = 8  # of an example that is generated
 SAVING = ("xclass.model.model_file._write", "xclass.model.model_file._pieces", "os.fsync", "os.replace")
 READING = {
     "xclass.kernels.jit.activate": "start",
@@ -195,25 +196,18 @@ class Campaign:
 
     def run(self, words: list[str]) -> None:
         """Execute a command line in this process; raise Failure if its exit status is not 0."""
-        temporary = os.environ.get("TMPDIR")
-        try:
-            os.environ["TMPDIR"] = str(self.temporary)
+        with mock.patch.dict(os.environ, TMPDIR=str(self.temporary)):
             ended = in_process.xclass(words, self.place)
-        finally:
-            os.environ.pop("TMPDIR")
-            if temporary is not None:
-                os.environ["TMPDIR"] = temporary
         if ended.status != 0:
             raise Failure(f"xclass {' '.join(words)} ended with status {ended.status}: {ended.err}{ended.trace}")
 
     def start(self, case: Case, plan: dict) -> subprocess.Popen:
         """Start a run of a case in a new process, which kills itself according to `plan`."""
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(self.temporary)}
         plan = {"model": MODEL, "report": str(self.scratch / "report"), **plan}
         return subprocess.Popen(
             [sys.executable, "-c", CHILD, json.dumps(plan), *case.words(self.classes)],
-            cwd=self.place, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            cwd=self.place, env={**environment(), "TMPDIR": str(self.temporary)},
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
 
     def learn_known(self, name: str) -> Known:
@@ -368,17 +362,6 @@ def carry_out_all(campaign: Campaign, kills: list[Kill], print_line=print) -> in
     return len(failures)
 
 
-def generated(lines: int, classes: int, seed: int) -> bytes:
-    """Return data in which some words depend on the label and others are random."""
-    rng = random.Random(seed)
-    text_lines = []
-    for _ in range(lines):
-        label = min(rng.randrange(classes), rng.randrange(classes)) + 1
-        words = [f"l{label}_{rng.randrange(3)}" if rng.random() < 0.3 else f"w{rng.randrange(300)}" for _ in range(8)]
-        text_lines.append(f"{label} |a {' '.join(words)}\n")
-    return "".join(text_lines).encode()
-
-
 def read(path: Path, lines: int) -> bytes:
     """Return the first lines of a file."""
     with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
@@ -386,7 +369,7 @@ def read(path: Path, lines: int) -> bytes:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("--kills", type=int, default=200, metavar="N", help="how many runs are killed [200]")
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn at random [1]")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), help="kinds of runs [all]")
@@ -396,10 +379,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="an empty folder to work in, which is kept [a temporary one]")
     parser.add_argument("--only", nargs=4, metavar=("CASE", "FUNCTION", "WHEN", "CALL"), help="carry out a single kill")
     given = parser.parse_args(argv)
-    data = generated(given.lines, given.classes, given.seed) if given.data is None else read(given.data, given.lines)
-    with contextlib.ExitStack() as closing:
-        folder = given.folder or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="kills-")))
-        campaign = Campaign(folder.resolve(), data, given.classes)
+    with work_folder(given.folder) as folder:
+        data = given.data or folder / "stream"
+        if given.data is None:
+            streams.write_power_law(data, given.seed, given.classes, given.lines, FEATURES)
+        campaign = Campaign(folder.resolve(), read(data, given.lines), given.classes)
         if given.only:
             case, target, when, call = given.only
             kills = [Kill(case, target, when, int(call))]

@@ -13,13 +13,14 @@ until the author has done what they ask for: `test_nothing_is_left_to_replace`, 
 
 from __future__ import annotations
 
-import argparse
 import keyword
 import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from scripts.lib.command_line import new_parser
+from scripts.lib.processes import ROOT
+
 REGISTRY, VARIANTS = Path("xclass/reductions/registry.py"), Path("tests/support/variants.py")
 
 PACKAGE = '''"""REPLACE: Say in one line what @NAME@ does."""
@@ -305,7 +306,7 @@ def write(root: Path, name: str) -> list[Path]:
 
 def main(words: list[str] | None = None) -> None:
     """Write the files for the name on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     parser.add_argument("name", metavar="NAME", help="name of the reduction and of its option, such as naive_bayes")
     name = parser.parse_args(words).name
     try:

@@ -11,7 +11,6 @@ the model. The list has every reduction and the variants that execute most of it
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gzip
 import hashlib
@@ -24,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from scripts.lib import in_process
-from scripts.lib.command_line import run, work_folder
+from scripts.lib.command_line import new_parser, run, work_folder
 from scripts.lib.processes import BenchError
 
 LINES = 600
@@ -96,7 +95,7 @@ UNEQUAL = ("seconds =", "compiling", "compiled in")  # parts of lines that diffe
 
 def main() -> int:
     """Print a line for each run, or compare them with a file."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = new_parser(__doc__)
     options.add_argument("data_dir", type=Path)
     options.add_argument("--check", type=Path, metavar="FILE", help="lines of this command to compare with")
     options.add_argument("--only", default="", metavar="TEXT", help="only runs whose names contain it")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import bz2
+import functools
 import gzip
 import io
 import itertools
@@ -30,6 +31,7 @@ from scripts.lib.command_line import new_parser
 from scripts.lib.processes import BenchError
 
 Example = tuple[bytes, bytes]
+SHARE = 0.1  # of the examples that is drawn for testing
 
 
 def line_error(path: Path, line: int, problem: str) -> BenchError:
@@ -106,7 +108,6 @@ def write(
     train: Callable[[], Iterable[Example]],
     test: Callable[[], Iterable[Example]] | None = None,
     *,
-    share: float = 0.1,
     seed: int = 1,
     shuffle: bool = False,
     limit: int | None = None,
@@ -120,8 +121,7 @@ def write(
     Parameters
     ----------
     train, test : give the examples anew at every call.
-    share : without `test`, the share of the examples drawn for it, exactly, to the nearest example.
-    seed : of that draw and of the shuffle.
+    seed : of the draw of SHARE of the examples for `test`, if that is not given, and of the shuffle.
     shuffle : write training examples in random order; they are held in memory.
     limit : take the first so many examples of each source.
     classes : labels are the numbers 1..classes, and stay as they are.
@@ -146,7 +146,7 @@ def write(
     if test is None:
         if counts[0] < 2:
             raise BenchError(f"{counts[0]} examples cannot be split into training and test examples")
-        held_out = set(random.Random(seed).sample(range(counts[0]), max(1, round(counts[0] * share))))
+        held_out = set(random.Random(seed).sample(range(counts[0]), max(1, round(counts[0] * SHARE))))
     facts = {"train": 0, "test": 0, "classes": len(labels)}
     lines: list[bytes] = []
     with created(out / "train.vw", packed) as train_file, created(out / "test.vw", packed) as test_file:
@@ -178,9 +178,8 @@ def options(doc: str, several: bool = True) -> argparse.ArgumentParser:
     """Return a parser with what all converters understand."""
     parser = new_parser(doc)
     parser.add_argument("--train", type=Path, nargs="+", required=True, metavar="FILE", help="read one after the other")
-    parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="without it, --share is drawn for testing")
+    parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="without it, a tenth is drawn for testing")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--share", type=float, default=0.1, help="share of test examples (default: 0.1)")
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn at random (default: 1)")
     parser.add_argument("--limit", type=int, metavar="N", help="first N examples of --train and of --test")
     if several:
@@ -191,15 +190,21 @@ def options(doc: str, several: bool = True) -> argparse.ArgumentParser:
 
 def settings(given: argparse.Namespace) -> dict:
     """Return the keywords of `write` that a command line gave."""
-    if not 0 < given.share < 1:
-        raise BenchError(f"--share {given.share}: must be between 0 and 1")
     if given.limit is not None and given.limit < 1:
         raise BenchError(f"--limit {given.limit}: at least 1")
-    arguments = {"share": given.share, "seed": given.seed, "limit": given.limit}
+    arguments = {"seed": given.seed, "limit": given.limit}
     for name in ("shuffle", "classes", "packed"):
         if hasattr(given, name):
             arguments[name] = getattr(given, name)
     return arguments
+
+
+def convert(
+    given: argparse.Namespace, examples: Callable[[list[Path]], Iterable[Example]], lists: bool = False
+) -> None:
+    """Write the examples of the files of --train and --test, which `examples` reads, and print what was written."""
+    train, test = (paths and functools.partial(examples, paths) for paths in (given.train, given.test))
+    say(write(given.out, train, test, lists=lists, **settings(given)))
 
 
 def say(facts: dict[str, int]) -> None:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import Example, line_error, lines, options, say, settings, write
+from scripts.convert.source import Example, convert, line_error, lines, options
 from scripts.lib.command_line import run
 from scripts.lib.processes import BenchError
 
@@ -38,8 +38,8 @@ def chosen(path: Path, number: int, labels: list[bytes], several: str, draw: ran
         if not LABEL.fullmatch(label):
             raise line_error(path, number, f"label {label.decode(errors='replace')!r} is no whole number")
     if len(labels) > 1 and several == "error":
-        raise line_error(path, number, f"{len(labels)} labels: give --several lists, first, draw or skip")
-    if not labels or (len(labels) > 1 and several == "skip"):
+        raise line_error(path, number, f"{len(labels)} labels: give --several lists, first or draw")
+    if not labels:
         return None
     if several == "lists":
         return b",".join(b"%d" % int(float(label)) for label in labels)
@@ -76,15 +76,9 @@ def examples(paths: list[Path], several: str, seed: int) -> Iterator[Example]:
 def main() -> None:
     """Execute the conversion that the command line requests."""
     parser = options(__doc__)
-    parser.add_argument("--several", choices=("error", "lists", "first", "draw", "skip"), default="error")
+    parser.add_argument("--several", choices=("error", "lists", "first", "draw"), default="error")
     given = parser.parse_args()
-
-    def source(paths):
-        return lambda: examples(paths, given.several, given.seed)
-
-    lists = given.several == "lists"
-    test = source(given.test) if given.test else None
-    say(write(given.out, source(given.train), test, lists=lists, **settings(given)))
+    convert(given, lambda paths: examples(paths, given.several, given.seed), given.several == "lists")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import Example, line_error, lines, options, say, settings, write
+from scripts.convert.source import Example, convert, line_error, lines, options
 from scripts.lib.command_line import run
 
 
@@ -57,12 +57,7 @@ def examples(paths: list[Path]) -> Iterator[Example]:
 
 def main() -> None:
     """Execute the conversion that the command line requests."""
-    given = options(__doc__).parse_args()
-
-    def source(paths):
-        return lambda: examples(paths)
-
-    say(write(given.out, source(given.train), source(given.test) if given.test else None, **settings(given)))
+    convert(options(__doc__).parse_args(), examples)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import Example, line_error, lines, options, say, settings, write
+from scripts.convert.source import Example, convert, line_error, lines, options
 from scripts.lib.command_line import run
 from scripts.lib.processes import BenchError
 
@@ -51,9 +51,9 @@ def values(rest: bytes) -> tuple[bytes, dict[bytes, float]]:
         raise BenchError(f"--subtract_mean: {rest[:60]!r} are not all features with a value") from None
 
 
-def centred(source: Callable[[], Iterator[Example]], mean: dict[bytes, float]) -> Iterator[Example]:
+def centred(source: Iterator[Example], mean: dict[bytes, float]) -> Iterator[Example]:
     """Yield the examples with the mean of every feature subtracted."""
-    for label, rest in source():
+    for label, rest in source:
         head, own = values(rest)
         yield label, head + b"".join(b" %s:%.6g" % (name, own.get(name, 0.0) - m) for name, m in mean.items())
 
@@ -70,18 +70,16 @@ def main() -> None:
         raise BenchError("--classes: cannot be given with --lists, whose labels are numbered anew")
     mean: Counter[bytes] = Counter()
 
-    def source(paths):
-        read = lambda: examples(paths, given.namespace.encode(), given.classes, given.lists)  # noqa: E731
-        return (lambda: centred(read, mean)) if given.subtract_mean else read
+    def read(paths: list[Path]) -> Iterator[Example]:
+        own = examples(paths, given.namespace.encode(), given.classes, given.lists)
+        return centred(own, mean) if given.subtract_mean else own
 
     if given.subtract_mean:
         examples_read = [values(rest)[1] for _, rest in examples(given.train, given.namespace.encode(), given.classes)]
         for own in examples_read:
             for name, value in own.items():
                 mean[name] += value / len(examples_read)
-
-    test = source(given.test) if given.test else None
-    say(write(given.out, source(given.train), test, lists=given.lists, **settings(given)))
+    convert(given, read, given.lists)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from scripts.convert.source import Example, line_error, lines, options, plain_name, say, settings, write
+from scripts.convert.source import SHARE, Example, line_error, lines, options, plain_name, say, settings, write
 from scripts.lib.command_line import run
 from scripts.lib.processes import BenchError
 
@@ -130,7 +130,7 @@ def main() -> None:
         n = sum(1 for _ in text_of(given.train, limit)())
         if n < 2:
             raise BenchError(f"{n} lines cannot be split into training and test lines")
-        test_indices = set(random.Random(given.seed).sample(range(n), max(1, round(n * given.share))))
+        test_indices = set(random.Random(given.seed).sample(range(n), max(1, round(n * SHARE))))
         train = text_of(given.train, limit, lambda i: i not in test_indices)
         test = text_of(given.train, limit, lambda i: i in test_indices)
     known = vocabulary(train, given.vocabulary, given.least, given.join, given.letters)

@@ -16,31 +16,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from scripts.fuzzing.draw import drawn, weighted
+from scripts.fuzzing.draw import drawn, edit, weighted
 from scripts.fuzzing.models import INTEGERS, anything
 from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Outcome, Part, wrong
-from scripts.fuzzing.seeds import CLASSES, DATA
+from scripts.fuzzing.seeds import CLASSES, DATA, MODELS
 from scripts.fuzzing.texts import chosen
 from xclass.cache import batch_codec, cache_file
 
 CACHE = "data.cache"
+OF_MODELS = (
+    "oaa", "oaa names", "scalar", "recall_tree", "log_multi", "cpt", "cpt names", "cpt passes", "pecoc kmeans", "plt",
+    "plt names", "softmax_tree", "ect",
+)  # fmt: skip
 SETS = {  # name -> kind of labels, options
-    "oaa": ("classes.vw", f"--oaa {CLASSES} -b 9"),
+    **{name: MODELS[name] for name in OF_MODELS},
     "oaa ngram": ("classes.vw", f"--oaa {CLASSES} -b 9 --ngram 2 -q ab --noconstant"),
-    "oaa names": ("names.vw", f"--oaa {CLASSES} -b 9 --learn_names"),
-    "scalar": ("numbers.vw", "-b 9"),
     "scalar passes": ("numbers.vw", "-b 9 --passes 3 --holdout_period 5"),
-    "recall_tree": ("classes.vw", f"--recall_tree {CLASSES} -b 9"),
-    "log_multi": ("classes.vw", f"--log_multi {CLASSES} -b 9"),
-    "cpt": ("classes.vw", "--cpt 0 -b 9"),
-    "plt": ("lists.vw", f"--plt {CLASSES} -b 9 --passes 2"),
-    "plt names": ("list_names.vw", f"--plt {CLASSES} -b 9 --learn_names"),
-    "cpt names": ("names.vw", "--cpt 0 -b 9 --learn_names --passes 2"),
-    "cpt rerank": ("classes.vw", f"--cpt {CLASSES} -b 9 --rerank --cpt_tree kmeans"),
-    "softmax_tree": ("classes.vw", f"--softmax_tree {CLASSES} -b 9"),
-    "ect": ("classes.vw", f"--ect {CLASSES} -b 9"),
     "skip": ("odd.vw", f"--oaa {CLASSES} -b 9 --on_bad_line skip"),
-}  # fmt: skip
+}
 OTHER = (
     "",
     "",
@@ -95,25 +88,21 @@ class Caches(Part):
                 self.run(Case(name, (), "", use), bench)
 
     def cases(self, seed: int, n: int) -> list[Case]:
-        share = st.floats(0, 1)
+        share, at = st.floats(0, 1), st.integers(0, batch_codec.HEADER - 1)
+        number = st.sampled_from(INTEGERS) | st.integers(0, 200)
         damage = st.one_of(
-            st.tuples(st.just("byte"), share, st.integers(0, 255)),
-            st.tuples(st.just("byte"), share, st.integers(0, 255)),
-            st.tuples(st.just("bit"), share, st.integers(0, 7)),
-            st.tuples(
-                st.just("head"),
-                st.integers(0, batch_codec.HEADER - 1),
-                st.sampled_from(INTEGERS) | st.integers(0, 200),
-                st.just(False),
-            ),
-            st.tuples(st.just("cut"), share),
-            st.tuples(st.just("cut end"), st.integers(1, 200)),
-            st.tuples(st.just("zeros"), share, share),
-            st.tuples(st.just("twice"), share, share),
-            st.tuples(st.just("out"), share, share),
-            st.tuples(st.just("more"), st.binary(max_size=60)),
-            st.tuples(st.just("empty")),
-            st.tuples(st.just("end byte"), st.integers(1, 400), st.integers(0, 255)),
+            edit("byte", share, st.integers(0, 255)),
+            edit("byte", share, st.integers(0, 255)),
+            edit("bit", share, st.integers(0, 7)),
+            edit("head", at, number, st.just(False)),
+            edit("cut", share),
+            edit("cut end", st.integers(1, 200)),
+            edit("zeros", share, share),
+            edit("twice", share, share),
+            edit("out", share, share),
+            edit("more", st.binary(max_size=60)),
+            edit("empty"),
+            edit("end byte", st.integers(1, 400), st.integers(0, 255)),
         )
         facts = st.sampled_from(["bad", "skipped", "kept", "told", "lines", "blocks", "key", "names", "unknown"])
         keys = st.sampled_from(
@@ -133,22 +122,17 @@ class Caches(Part):
             ]
         )
         crafted = st.one_of(
-            st.tuples(st.just("fact"), facts, anything),
-            st.tuples(st.just("no fact"), facts),
-            st.tuples(st.just("key"), keys, anything),
-            st.tuples(st.just("file"), st.sampled_from(["size", "time", "endings"]), anything),
-            st.tuples(
-                st.just("head"),
-                st.integers(0, batch_codec.HEADER - 1),
-                st.sampled_from(INTEGERS) | st.integers(0, 200),
-                st.just(True),
-            ),
-            st.tuples(st.just("head"), st.integers(2, batch_codec.HEADER - 1), st.integers(0, 200), st.just(True)),
-            st.tuples(st.just("body"), share, st.integers(0, 255)),
-            st.tuples(st.just("body"), share, st.integers(0, 255)),
-            st.tuples(st.just("blocks twice")),
-            st.tuples(st.just("no blocks")),
-            st.tuples(st.just("deep facts")),
+            edit("fact", facts, anything),
+            edit("no fact", facts),
+            edit("key", keys, anything),
+            edit("file", st.sampled_from(["size", "time", "endings"]), anything),
+            edit("head", at, number, st.just(True)),
+            edit("head", st.integers(2, batch_codec.HEADER - 1), st.integers(0, 200), st.just(True)),
+            edit("body", share, st.integers(0, 255)),
+            edit("body", share, st.integers(0, 255)),
+            edit("blocks twice"),
+            edit("no blocks"),
+            edit("deep facts"),
         )
         damages, craft = (st.lists(strategy, min_size=1, max_size=3).map(tuple) for strategy in (damage, crafted))
         changes = weighted((1, st.just(())), (4, damages), (2, craft))

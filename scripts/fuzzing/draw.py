@@ -24,6 +24,11 @@ def drawn(strategy: st.SearchStrategy, n: int, start: int) -> list[Any]:
     return values[:n]
 
 
+def edit(kind: str, *parts: st.SearchStrategy) -> st.SearchStrategy[tuple]:
+    """Return a strategy of records that begin with the kind of a change."""
+    return st.tuples(st.just(kind), *parts)
+
+
 def weighted(*choices: tuple[int, st.SearchStrategy]) -> st.SearchStrategy:
     """Return a strategy that draws from each of the others with a weight; `one_of` draws from equal ones once."""
     return st.sampled_from([i for i, (weight, _) in enumerate(choices) for _ in range(weight)]).flatmap(

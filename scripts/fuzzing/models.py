@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from scripts.fuzzing.draw import drawn, weighted
+from scripts.fuzzing.draw import drawn, edit, weighted
 from scripts.fuzzing.model_bytes import RAW, packed
 from scripts.fuzzing.runs import ACCEPTED, Bench, Outcome, Part, wrong
 from scripts.fuzzing.seeds import CLASSES, DATA, MODELS, SHRUNK
@@ -103,6 +103,7 @@ class Models(Part):
                 ]
             for use in ("predict", "learn"):  # load what they need
                 self._fits(name, use, bench)
+        self._cases = {name: self._case(name) for name in self._names}
 
     def _fits(self, name: str, use: str, bench: Bench) -> bool:
         """Return whether the reduction of a model has a use."""
@@ -111,7 +112,7 @@ class Models(Part):
         return bench.xclass(*self.words(Case(name, (), use))).status == 0
 
     def cases(self, seed: int, n: int) -> list[Case]:
-        return drawn(st.sampled_from(self._names).flatmap(self._case), n, seed)
+        return drawn(st.sampled_from(self._names).flatmap(self._cases.__getitem__), n, seed)
 
     def _case(self, name: str) -> st.SearchStrategy[Case]:
         change = changes_of(name, self.originals)
@@ -189,14 +190,9 @@ def not_finite(path: str) -> str:
 # -- drawing changes ---------------------------------------------------------------------------------------------
 
 
-def declared() -> dict[str, Any]:
-    """Return every option by name."""
-    return {
-        name: option for section in help_text.sections(*cli.option_groups()) for name, option in section.options.items()
-    }
-
-
-DECLARED = declared()
+DECLARED = {  # every option by name
+    name: option for section in help_text.sections(*cli.option_groups()) for name, option in section.options.items()
+}
 INTEGERS = (
     -1, 0, 1, 2, 3, 7, 8, 9, CLASSES - 1, CLASSES, CLASSES + 1, 63, 64, 65, 255, 256, 1000, 2**15, 2**16, 10**6, 10**9,
     2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**61, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -2, -7, -(2**31),
@@ -266,21 +262,12 @@ def paths_of(facts: Any, prefix: tuple = ()) -> list[tuple]:
     return paths
 
 
-_made: dict[str, st.SearchStrategy] = {}
-
-
 def changes_of(name: str, originals: dict[str, Contents]) -> st.SearchStrategy[tuple]:
     """Return the changes that can be made to a model."""
-    if name not in _made:
-        _made[name] = _changes_of(name, originals)
-    return _made[name]
-
-
-def _changes_of(name: str, originals: dict[str, Contents]) -> st.SearchStrategy[tuple]:
     options, facts, arrays = originals[name]
     other = ["quiet", "testonly", "unknown", "readable_model", "predictions", "final_regressor", "data", "cache_file"]
     keys = st.sampled_from([*options, *options]) | st.sampled_from(sorted(DECLARED)) | st.sampled_from(other)
-    option = keys.flatmap(lambda key: st.tuples(st.just("option"), st.just(key), values_for(key, options.get(key))))
+    option = keys.flatmap(lambda key: edit("option", st.just(key), values_for(key, options.get(key))))
     ways = paths_of(facts)
     deep = [way for way in ways if way[0] == "learner"] or ways
 
@@ -290,15 +277,13 @@ def _changes_of(name: str, originals: dict[str, Contents]) -> st.SearchStrategy[
             value = value[key]
         return value
 
-    fact = st.sampled_from(deep + ways).flatmap(
-        lambda w: st.tuples(st.just("fact"), st.just(w), values_for(w[-1], value_at(w)))
-    )
+    fact = st.sampled_from(deep + ways).flatmap(lambda w: edit("fact", st.just(w), values_for(w[-1], value_at(w))))
     dropped = st.one_of(
-        st.tuples(st.just("no option"), st.sampled_from(sorted(options))),
-        st.tuples(st.just("no fact"), st.sampled_from(ways)),
-        st.tuples(st.just("more facts"), st.sampled_from(deep), anything),
+        edit("no option", st.sampled_from(sorted(options))),
+        edit("no fact", st.sampled_from(ways)),
+        edit("more facts", st.sampled_from(deep), anything),
     )
-    raw = st.tuples(st.just("raw"), st.sampled_from(RAW))
+    raw = edit("raw", st.sampled_from(RAW))
     names = sorted(arrays)
     if not names:
         return option | fact | dropped | raw
@@ -306,11 +291,11 @@ def _changes_of(name: str, originals: dict[str, Contents]) -> st.SearchStrategy[
     lengths = sorted({len(a) for a in arrays.values() if a.ndim} | {CLASSES})
     where = st.one_of(
         st.just(("all",)),
-        st.tuples(st.just("one"), st.floats(0, 1)),
-        st.tuples(st.just("one"), st.sampled_from([0.0, 1.0])),
-        st.tuples(st.just("span"), st.floats(0, 1), st.floats(0, 1)),
-        st.tuples(st.just("some"), st.integers(0, 99), st.sampled_from([0.02, 0.1, 0.5])),
-        st.tuples(st.just("where"), st.sampled_from([0, 1, -1, 2, 3, 8])),
+        edit("one", st.floats(0, 1)),
+        edit("one", st.sampled_from([0.0, 1.0])),
+        edit("span", st.floats(0, 1), st.floats(0, 1)),
+        edit("some", st.integers(0, 99), st.sampled_from([0.02, 0.1, 0.5])),
+        edit("where", st.sampled_from([0, 1, -1, 2, 3, 8])),
     )
     numbers = st.one_of(
         st.sampled_from(INTEGERS),
@@ -320,45 +305,43 @@ def _changes_of(name: str, originals: dict[str, Contents]) -> st.SearchStrategy[
     )
     seeds = st.integers(0, 9999)
     array = st.one_of(
-        st.tuples(st.just("set"), some, where, numbers),
-        st.tuples(st.just("set"), some, where, numbers),
-        st.tuples(st.just("add"), some, where, st.sampled_from([1, -1, 2, 8, 1000, -1000, 2**31, 2**62])),
-        st.tuples(st.just("noise"), some, where, seeds),
-        st.tuples(st.just("mix"), some, where, seeds),
-        st.tuples(st.just("bits"), some, seeds, st.sampled_from([1, 2, 10])),
-        st.tuples(st.just("exchange"), some, st.floats(0, 1), st.floats(0, 1)),
-        st.tuples(st.just("row"), some, st.floats(0, 1), st.floats(0, 1)),
-        st.tuples(st.just("order"), some, st.sampled_from(["reverse", "sort", "roll", "ramp", "fall", "even"])),
-        st.tuples(st.just("collide"), some, st.sampled_from([1, 4, 10, 16, 20, 32, 48])),
+        edit("set", some, where, numbers),
+        edit("set", some, where, numbers),
+        edit("add", some, where, st.sampled_from([1, -1, 2, 8, 1000, -1000, 2**31, 2**62])),
+        edit("noise", some, where, seeds),
+        edit("mix", some, where, seeds),
+        edit("bits", some, seeds, st.sampled_from([1, 2, 10])),
+        edit("exchange", some, st.floats(0, 1), st.floats(0, 1)),
+        edit("row", some, st.floats(0, 1), st.floats(0, 1)),
+        edit("order", some, st.sampled_from(["reverse", "sort", "roll", "ramp", "fall", "even"])),
+        edit("collide", some, st.sampled_from([1, 4, 10, 16, 20, 32, 48])),
     )
     size = st.one_of(
-        st.tuples(st.just("cut"), some, st.floats(0, 1)),
-        st.tuples(st.just("cut"), some, st.sampled_from([0.0, 1.0])),
-        st.tuples(st.just("tile"), some, st.sampled_from([2, 2, 2, 3, 64, 2000])),
-        st.tuples(
-            st.just("shape"), some, st.sampled_from(["flat", "more", "point", "column", "wide", "turned", "nothing"])
-        ),
-        st.tuples(st.just("type"), some, st.sampled_from(sorted(model_header.DTYPES)), st.booleans()),
-        st.tuples(st.just("cut all"), st.sampled_from(lengths), st.floats(0, 1)),
-        st.tuples(st.just("cut all"), st.sampled_from(lengths), st.floats(0, 1)),
-        st.tuples(st.just("tile all"), st.sampled_from(lengths), st.sampled_from([2, 3, 50])),
-        st.tuples(st.just("mix all"), st.sampled_from(lengths), seeds),
-        st.tuples(st.just("row all"), st.sampled_from(lengths), st.floats(0, 1), st.floats(0, 1)),
+        edit("cut", some, st.floats(0, 1)),
+        edit("cut", some, st.sampled_from([0.0, 1.0])),
+        edit("tile", some, st.sampled_from([2, 2, 2, 3, 64, 2000])),
+        edit("shape", some, st.sampled_from(["flat", "more", "point", "column", "wide", "turned", "nothing"])),
+        edit("type", some, st.sampled_from(sorted(model_header.DTYPES)), st.booleans()),
+        edit("cut all", st.sampled_from(lengths), st.floats(0, 1)),
+        edit("cut all", st.sampled_from(lengths), st.floats(0, 1)),
+        edit("tile all", st.sampled_from(lengths), st.sampled_from([2, 3, 50])),
+        edit("mix all", st.sampled_from(lengths), seeds),
+        edit("row all", st.sampled_from(lengths), st.floats(0, 1), st.floats(0, 1)),
     )
     whole = st.one_of(
-        st.tuples(st.just("copy"), some, some),
-        st.tuples(st.just("swap"), some, some),
-        st.tuples(st.just("drop"), some),
-        st.tuples(
-            st.just("rename"),
+        edit("copy", some, some),
+        edit("swap", some, some),
+        edit("drop", some),
+        edit(
+            "rename",
             some,
             st.sampled_from(
                 ["x", "weights.x", "tree.9.left", "", "é", "../x", "named_labels", "weights.index", "weights.in_use"]
             ),
         ),
-        st.tuples(st.just("once"), some, st.booleans()),
-        st.tuples(st.just("graft"), some, st.sampled_from(sorted(originals))),
-        st.tuples(st.just("graft all"), st.sampled_from(sorted(originals))),
+        edit("once", some, st.booleans()),
+        edit("graft", some, st.sampled_from(sorted(originals))),
+        edit("graft all", st.sampled_from(sorted(originals))),
     )
     return weighted((3, option), (3, fact), (1, dropped), (1, raw), (12, array), (5, size), (2, whole))
 

@@ -144,5 +144,4 @@ def unpack(source: Path, target: Path) -> int:
             (target / "part").rename(target / name)
     with open(target / "train.vw", "rb") as f, open(target / "few.vw", "wb") as g:
         g.writelines(itertools.islice(f, WARM_UP_LINES))
-    with open(target / "labels.txt", "rb") as f:
-        return sum(1 for line in f if line.strip())
+    return classes_in(target)

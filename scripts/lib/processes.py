@@ -21,6 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = {"xclass": [sys.executable, "-m", "xclass"], "vw": [sys.executable, "-m", "vowpalwabbit"]}
 
 
+def environment() -> dict[str, str]:
+    """Return the environment in which Python finds the xclass of this project in any folder."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
 class BenchError(Exception):
     """Report, by a message without a traceback, that a measurement cannot be made."""
 

@@ -40,7 +40,7 @@ from scripts.lib.data_sets import WARM_UP_LINES, classes_in, file_in, unpack
 from scripts.lib.experiments import EXPERIMENTS, REPOSITORY, VW_LOMTREE, VW_TREE, Experiment
 from scripts.lib.papers import MEASURES, OF_FILES, WHILE_LEARNING, Row, as_typed, figures, measured, spreads
 from scripts.lib.processes import ROOT, TOOLS, BenchError, measure
-from scripts.lib.results import ResultStore, binomial_interval, chi_squared_test, hoeffding_interval, test_error
+from scripts.lib.results import ResultStore, binomial_interval, chi_squared_test, hoeffding_interval, table, test_error
 from xclass.system import memory
 
 HEAD = ("method", "setting", "measure", "paper", "xclass", "difference", "peer", "p", "s", "paper's s")
@@ -556,28 +556,12 @@ def cells(record: dict) -> list[list[str]]:
             peer = f"{other['name']} {number(other['error'], digits)} ± {number(half, digits)}"
             p = f"{chi_squared_test(value / 100, tests, other['error'] / 100, tests):.2g}"
         both = value is not None and paper[name] is not None
-        lines.append(
-            [
-                row.method if first else "",
-                row.setting if first else "",
-                title,
-                of_paper,
-                own or ("failed" if "failed" in record else ""),
-                number(value - paper[name], digits, "+") if both else "",
-                peer,
-                p,
-                number(values.get("seconds"), 1) if first else "",
-                number(paper.get("seconds"), 0) if first else "",
-            ]
-        )
+        row_of, times = [row.method, row.setting], [number(values.get("seconds"), 1), number(paper.get("seconds"), 0)]
+        difference = number(value - paper[name], digits, "+") if both else ""
+        own = own or ("failed" if "failed" in record else "")
+        line = [title, of_paper, own, difference, peer, p]
+        lines.append([*row_of, *line, *times] if first else ["", "", *line, "", ""])
     return lines
-
-
-def table(records: list[dict]) -> str:
-    """Return the Markdown table."""
-    lines = ["| " + " | ".join(HEAD) + " |", "| --- | --- | --- |" + " --: |" * (len(HEAD) - 3)]
-    lines += ["| " + " | ".join(line) + " |" for record in records for line in cells(record)]
-    return "\n".join(lines)
 
 
 def make_table(place: Place) -> int:
@@ -597,9 +581,8 @@ def make_table(place: Place) -> int:
         print("no rows: none of the methods asked for is there")
         return 0
     title = f"{place.experiment.title}{f', {place.which}' if place.which else ''}"
-    text = (
-        f"{title}{' (--small: a cut, not comparable with the paper)' if place.given.small else ''}\n\n{table(records)}"
-    )
+    title += " (--small: a cut, not comparable with the paper)" if place.given.small else ""
+    text = f"{title}\n\n{table(HEAD, (line for record in records for line in cells(record)))}"
     (place.folder / "table.md").write_text(text + "\n", encoding="utf-8")
     print(f"\n{text}")
     failed = [record for record in records if "failed" in record]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import quantiles
 
-from scripts.lib.processes import BenchError
+from scripts.lib.processes import BenchError, environment
 
 SECONDS = 120
 # VW's Python module parses what a daemon is sent only in `run_parser`
@@ -40,7 +40,7 @@ def xclass(folder: Path, *words: str, log=None) -> Iterator[tuple[subprocess.Pop
     file = folder / "port"
     file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "xclass", "serve", *words, "--quiet", "--port", "0", "--port_file", str(file)]
-    process = subprocess.Popen(command, cwd=folder, env=with_this_folder(), stderr=log)
+    process = subprocess.Popen(command, cwd=folder, env=environment(), stderr=log)
     with _ended(process):
         wait(process, lambda: file.exists() and file.read_text().endswith("\n"))
         yield process, int(file.read_text().split()[0])
@@ -106,13 +106,7 @@ def wait(process: subprocess.Popen[bytes], ready) -> None:
 
 def trained(folder: Path, command: Sequence[str]) -> None:
     """Execute a command that learns a model in a folder."""
-    subprocess.run([sys.executable, *command], cwd=folder, env=with_this_folder(), check=True)
-
-
-def with_this_folder() -> dict[str, str]:
-    """Return the environment in which Python finds the xclass of this folder."""
-    paths = [os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    subprocess.run([sys.executable, *command], cwd=folder, env=environment(), check=True)
 
 
 def connected(port: int) -> socket.socket:

@@ -44,7 +44,7 @@ from statistics import median
 from typing import Any
 
 from scripts.lib.command_line import new_parser, run
-from scripts.lib.processes import BenchError, cpu_seconds
+from scripts.lib.processes import BenchError, cpu_seconds, environment
 from scripts.serve import servers
 from xclass.serving.http import validation
 
@@ -327,9 +327,7 @@ def description(folder: Path, count: int, seed: int) -> str:
     options = [f"--max-examples={count}", f"--seed={seed}", f"http://127.0.0.1:{port}/openapi.json"]
     with watched(folder, "-i", "model", "-f", "new", "--http", str(port)) as (process, _, _):
         servers.wait(process, lambda: servers.accepts(port))
-        result = subprocess.run(
-            [*command, *options], capture_output=True, text=True, cwd=folder, env=servers.with_this_folder()
-        )
+        result = subprocess.run([*command, *options], capture_output=True, text=True, cwd=folder, env=environment())
     if result.returncode:
         raise BenchError(f"schemathesis:\n{result.stdout[:4000]}\n...\n{result.stdout[-2000:]}{result.stderr[-2000:]}")
     (cases,) = re.findall(r"([0-9]+) generated", result.stdout)

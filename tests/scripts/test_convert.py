@@ -108,8 +108,6 @@ def test_repository_files_have_a_header_and_several_labels(convert, tmp_path):
     assert convert("sparse", "--train", "a", "--test", "a", "--several", "first") == (0, "")
     assert out("train.vw") == ["1 |f 0:1 99:2", "2 |f 1:1", "3 |f 2:1"]
     assert [line.split("\t")[1] for line in out("labels.txt")] == ["3", "7", "29"]
-    convert("sparse", "--train", "a", "--test", "a", "--several", "skip")
-    assert out("train.vw") == ["1 |f 1:1"]
     convert("sparse", "--train", "a", "--test", "a", "--several", "lists")
     assert out("train.vw") == ["1,2 |f 0:1 99:2", "3 |f 1:1", "4,0 |f 2:1"]
     (tmp_path / "many").write_text("3,5,0 0:1\n" * 300)
@@ -129,7 +127,7 @@ def test_repository_files_have_a_header_and_several_labels(convert, tmp_path):
         ("1.5 1:1", "a:3: label '1.5' is no whole number"),
         ("1 2 1:1", "a:3: label '1 2' is no whole number"),
         ("x 1:1", "a:3: label 'x' is no whole number"),
-        ("1,2 1:1", "a:3: 2 labels: give --several lists, first, draw or skip"),
+        ("1,2 1:1", "a:3: 2 labels: give --several lists, first or draw"),
     ],
 )
 def test_bad_sparse_lines_are_named(convert, tmp_path, line, message):
@@ -160,8 +158,8 @@ def test_split_is_exact_seeded_and_loses_nothing(convert, tmp_path):
     assert out("train.vw") != train and sorted(out("train.vw")) == sorted(train) and out("test.vw") == test
     convert("sparse", "--train", "a", "--seed", "2")
     assert out("test.vw") != test
-    convert("sparse", "--train", "a", "--limit", "50", "--share", "0.2", "--packed")
-    assert len(gzip.decompress(Path("out/train.vw.gz").read_bytes()).splitlines()) == 40
+    convert("sparse", "--train", "a", "--limit", "50", "--packed")
+    assert len(gzip.decompress(Path("out/train.vw.gz").read_bytes()).splitlines()) == 45
 
 
 def test_settings_that_make_no_sense_are_refused(convert, tmp_path):
@@ -169,7 +167,6 @@ def test_settings_that_make_no_sense_are_refused(convert, tmp_path):
     (tmp_path / "none").write_text("")
     assert "1 examples cannot be split" in convert("sparse", "--train", "a")[1]
     assert "0 training and 1 test examples" in convert("sparse", "--train", "none", "--test", "a")[1]
-    assert "--share 1.0: must be" in convert("sparse", "--train", "a", "--share", "1.0")[1]
     assert "--limit 0: at least 1" in convert("sparse", "--train", "a", "--limit", "0")[1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scripts import kills
+from scripts.lib import streams
 
 pytestmark = pytest.mark.slow
 
@@ -13,7 +14,9 @@ CASE = "best_pass"
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory):
-    made = kills.Campaign(tmp_path_factory.mktemp("kills"), kills.generated(400, 5, 1), 5)
+    folder = tmp_path_factory.mktemp("kills")
+    streams.write_power_law(folder / "stream", 1, 5, 400, kills.FEATURES)
+    made = kills.Campaign(folder, (folder / "stream").read_bytes(), 5)
     made.known_of(CASE)
     return made
 
