@@ -43,20 +43,6 @@ USES = {
     "shrink": "-f out/m --bits 8", "shrink more": "-f out/m --keep 0.5", "merge": f"-f out/m {MODEL}",
     "report": "--json out/r",
 }  # fmt: skip
-ALWAYS = (
-    "predict",
-    "scores",
-    "readable",
-    "audit",
-    "loud",
-    "learn",
-    "learn",
-    "learn twice",
-    "go on",
-    "only predict",
-    "checkpoint",
-    "first",
-)
 
 
 class Case(NamedTuple):
@@ -97,10 +83,7 @@ class Models(Part):
             bench.put(MODEL, packed(*self.originals[name]))
             reduction = name.split()[0]
             if reduction not in self._uses:
-                self._uses[reduction] = [
-                    *ALWAYS,
-                    *(use for use in USES if use not in ALWAYS and self._fits(name, use, bench)),
-                ]
+                self._uses[reduction] = [use for use in USES if self._fits(name, use, bench)]
             for use in ("predict", "learn"):  # load what they need
                 self._fits(name, use, bench)
         self._cases = {name: self._case(name) for name in self._names}
@@ -198,30 +181,17 @@ INTEGERS = (
     2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**61, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -2, -7, -(2**31),
     -(2**63), -(2**64), 10**30,
 )  # fmt: skip
-REALS = (
-    0.0,
-    -0.0,
-    0.5,
-    1.5,
-    -1.0,
-    1e-300,
-    1e-45,
-    1e30,
-    1e38,
-    3.5e38,
-    -1e38,
-    1e300,
-    float("nan"),
-    float("inf"),
-    float("-inf"),
-)
+REALS = (  # as text
+    "0", "-0.0", "0.5", "1.5", "1", "-1", "10", "1e-300", "1e-45", "1e-10", "1e10", "1e30", "1e38", "3e38", "3.5e38",
+    "1e39", "-1e38", "1e300", "1e400", "nan", "inf", "-inf",
+)  # fmt: skip
 TEXTS = (
     "", "x", "1", "-1", "1.5", "nan", "inf", "vw", "all", "odd", "\0", "\ud800", "é", "\x1b[31mred", "a,b", ",",
     "name0," * 20, "a" * 3000, "@victim.txt", "%s%n", "|", "a b", "\n", "true", "None", "[]",
 )  # fmt: skip
 anything = st.one_of(
     st.sampled_from(INTEGERS),
-    st.sampled_from(REALS),
+    st.sampled_from(REALS).map(float),
     st.sampled_from(TEXTS),
     st.sampled_from(FILES),
     st.sampled_from(
@@ -299,7 +269,7 @@ def changes_of(name: str, originals: dict[str, Contents]) -> st.SearchStrategy[t
     )
     numbers = st.one_of(
         st.sampled_from(INTEGERS),
-        st.sampled_from(REALS),
+        st.sampled_from(REALS).map(float),
         st.sampled_from([n + d for n in lengths for d in (-1, 0, 1)]),
         st.integers(0, 2 * max(lengths)),
     )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
 from scripts.fuzzing.draw import drawn
-from scripts.fuzzing.models import DECLARED, MODEL, learn
+from scripts.fuzzing.models import DECLARED, MODEL, REALS, learn
 from scripts.fuzzing.runs import Bench, Limits, Outcome, Part
 from scripts.fuzzing.seeds import DATA, MODELS
 from xclass.cli import command as cli
@@ -27,10 +28,7 @@ NUMBERS = (
     "2147483647", "2147483648", "4294967295", "4294967296", "9223372036854775807", "18446744073709551615",
     "18446744073709551616", "9" * 40, "", "x", "1.5", "+3", "0x10", "1e3", "٣",
 )  # fmt: skip
-REALS = (
-    "0", "1", "-1", "0.5", "1e-300", "1e-45", "1e-10", "10", "1e10", "3e38", "1e39", "1e300", "1e400", "nan", "inf",
-    "-inf", "", "x", "0x1p3", "1_0", "-0.0",
-)  # fmt: skip
+NO_REALS = ("", "x", "0x1p3", "1_0")
 TEXTS = (
     "", "a", "ab", "abc", "::", ":", "a3", "2", "0", "aaaaaaaaaa", "é", "\\x88a", "a,b,c", "name0,name1", "@names",
     "@nothing", "1.5", "\x1b[31m", "-1", "a" * 300, "general", "balanced", "kmeans", "huffman", "random", "\udc80",
@@ -89,8 +87,7 @@ class OptionSets(Part):
     def prepare(self, bench: Bench) -> None:
         for data, options in map(MODELS.get, self._models):
             learn(bench, "-d", data, *options.split(), "-f", "out/m", "--quiet")
-        with open("out/m", "rb") as file:
-            self._model = file.read()
+        self._model = Path("out/m").read_bytes()
 
     def cases(self, seed: int, n: int) -> list[Case]:
         fixed = []
@@ -153,7 +150,7 @@ class OptionSets(Part):
         if option.kind is int:
             return st.sampled_from([*near, *NUMBERS]) | st.integers(1, 30).map(str)
         if option.kind is float:
-            return st.sampled_from([*near, *REALS]) | st.floats(1e-4, 2).map(lambda x: f"{x:.4g}")
+            return st.sampled_from([*near, *REALS, *NO_REALS]) | st.floats(1e-4, 2).map(lambda x: f"{x:.4g}")
         return st.sampled_from(TEXTS) | st.text(max_size=4).filter(lambda text: "\0" not in text)
 
     def group(self, case: Case) -> str:

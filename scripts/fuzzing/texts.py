@@ -21,6 +21,7 @@ import lzma
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,8 +117,7 @@ class Texts(Part):
         for name in self._learners:
             data, options = MODELS[name]
             learn(bench, "-d", data, *options.split(), "-f", "out/m", "--quiet")
-            with open("out/m", "rb") as file:
-                self._models[name] = file.read()
+            self._models[name] = Path("out/m").read_bytes()
             crosses = () if "--means" in options else ("-q", "ab")  # which learns dense rows alone
             learn(bench, "-d", data, *options.split(), *crosses, "--on_bad_line", "vw", "-f", "out/m", "--quiet")
         _compare(b"1 |a b\n", "classes", {})
