@@ -36,17 +36,13 @@ Idea      REPLACE: Each class is counted, and the most frequent one is predicted
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ...array_types import Float64s, Int64s
 from ...data.batch import Batch
-from ...errors import ModelError
 from ...kernels.jit import bare
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ...options.declare import OptionGroup, option
 from ..core import label_arrays
 from ..core.base import Learner, Reduction
@@ -114,22 +110,13 @@ class @CLASS@(Learner):
         task.prediction = best + 1.0
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
 
-    def arrays(self) -> dict[str, Stored]:
-        return {"count": self.count}
-
-    def facts(self) -> dict[str, Any]:
-        return {"outside": self.outside}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model. REPLACE: check all numbers that kernels use as an index, a bound or a link."""
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            stored_arrays.fill("count", arrays, self.count)
-            if not (np.isfinite(self.count) & (self.count >= 0)).all():
-                raise ModelError("count: a weight of examples is negative or not finite")
-            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the state. REPLACE: Limit all numbers that kernels use as an index, a bound or a link."""
+        archive.fill("count", self.count, 0, stored_arrays.MAX_SUM)
+        self.outside = archive.count("outside", self.outside)
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: stored_arrays.Arrays) -> None:
     """Check the size of the arrays that depend on K before `build` allocates them."""
     stored_arrays.check_rows("count", arrays, spec.options.@NAME@)
 

@@ -188,16 +188,15 @@ def builds_a_learner(case: Case) -> None:
         assert isinstance(stages, list) and stages, "the learner sets no list `stages` of functions of a BatchTask"
         built.stages = [*stages, _assert_results]
         learn(model, case.lines(1, 40))
-        arrays, facts = built.arrays(), built.facts()
-        assert isinstance(arrays, dict), f"`arrays` returns {short_repr(arrays)}; return a dictionary of arrays by name"
-        for name, array in arrays.items():
+        saved = built.saved()
+        for name, array in saved.arrays.items():
             assert isinstance(array, (np.ndarray, Streamed)) and array.dtype.kind in "biuf", (
-                f"`arrays` has {short_repr(array)} with the name {name!r}; give arrays of numbers"
+                f"`serialize` saves {short_repr(array)} with the name {name!r}; give arrays of numbers"
             )
         try:
-            json.dumps(facts, allow_nan=False)
+            json.dumps(saved.facts, allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise AssertionError(f"`facts` returns what JSON cannot hold: {error}") from None
+            raise AssertionError(f"`serialize` saves facts that JSON cannot hold: {error}") from None
 
 
 def _assert_results(task: BatchTask) -> None:
@@ -372,8 +371,8 @@ def a_model_predicts_like_its_learner(case: Case) -> None:
         turned = model.predict_many(test[::-1]).tolist()[::-1]
         same(turned, expected, "predictions depend on the order of the examples")
         with pickle.loads(pickle.dumps(model)) as loaded:
-            same(state(loaded), before, "a model that is loaded and saved again has other bytes: see `restore`")
-            same(loaded.predict_many(test).tolist(), expected, "a loaded model predicts otherwise: see `restore`")
+            same(state(loaded), before, "a model that is loaded and saved again has other bytes: see `serialize`")
+            same(loaded.predict_many(test).tolist(), expected, "a loaded model predicts otherwise: see `serialize`")
     contents = model_contents.from_bytes(before)
     use = LearnerUse(loaded=True, testing=True, weights_only=True)
     core = LearnerCore(configuration.of_model("model", contents.options), use, contents)
@@ -390,7 +389,7 @@ def a_loaded_model_learns_on(case: Case) -> None:
         expected = learn(whole, first) + learn(whole, second)
         found = learn(part, first)
         with pickle.loads(pickle.dumps(part)) as loaded:
-            same(found + learn(loaded, second), expected, "a loaded model learns otherwise: is all state in `arrays`?")
+            same(found + learn(loaded, second), expected, "a loaded model learns otherwise: see `serialize`")
             same(state(loaded), state(whole), "a loaded model that learned on has other bytes than without the break")
 
 

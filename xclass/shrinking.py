@@ -8,7 +8,7 @@ Names     saliency of a weight: |w| * sqrt(G), or |w| if the model has no G.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from .errors import ModelError, UsageError
 from .kernels import tagged_format
 from .kernels.jit import activate, jit
 from .model import compact_columns
-from .model.stored_arrays import Stored
+from .model.stored_arrays import Arrays, Stored
 from .reductions.core.spec import Wanted
 from .system import thread_limit
 from .text import reader
@@ -142,7 +142,7 @@ def loss(path: str, source: reader.Options) -> Loss:
     return Loss("error", counted.average_loss, np.concatenate(wrong), log_loss)
 
 
-def _other_arrays(arrays: Mapping[str, Stored], tables: Sequence[Table]) -> dict[str, Stored]:
+def _other_arrays(arrays: Arrays, tables: Sequence[Table]) -> dict[str, Stored]:
     columns = {f"{table.name}.{c}" for table in tables for c in ("w", "word", "index")}
     return {name: array for name, array in arrays.items() if name not in columns}
 
@@ -185,7 +185,7 @@ def _table_bytes(tables: Sequence[Table], setting: Setting) -> int:
     return sum(compact_columns.most_bytes(n, table.slots, setting.bits, table.tagged) for n, table in kept)
 
 
-def tables_of(for_prediction: Mapping[str, Stored], whole: Mapping[str, Stored]) -> list[Table]:
+def tables_of(for_prediction: Arrays, whole: Arrays) -> list[Table]:
     """Return the weight tables of a model, sorted by their names.
 
     `for_prediction` are the arrays that predictions need; `whole` are those of the model as it was saved, which may
@@ -221,13 +221,13 @@ def rows_kept(rows: int, share: float) -> int:
     return min(rows, int(np.ceil(rows * share)))
 
 
-def _rows(arrays: Mapping[str, Stored], name: str, column: AnyArray) -> tuple[AnyArray, UInt32s]:
+def _rows(arrays: Arrays, name: str, column: AnyArray) -> tuple[AnyArray, UInt32s]:
     stored = arrays.get(f"{name}.index")
     index = np.arange(len(column), dtype=np.uint32) if stored is None else np.asarray(stored)
     return column, index
 
 
-def _squares(name: str, arrays: Mapping[str, Stored], wanted: UInt32s) -> Float32s | None:
+def _squares(name: str, arrays: Arrays, wanted: UInt32s) -> Float32s | None:
     """Return G of some slots as float32[n], 0 where a model does not store it; None if it has none at all."""
     if f"{name}.g" in arrays:
         column = np.asarray(arrays[f"{name}.g"])

@@ -383,7 +383,7 @@ def test_tables_that_are_refused_leave_the_learner_as_it_was(x, y, weight, messa
     with xclass.Learner("oaa", 3) as model:
         with pytest.raises(xclass.XclassError, match=message):
             model.learn_many(x, y, weight)
-        assert model.examples == 0 and model.core.reduction.arrays() is not None
+        assert model.examples == 0 and model.core.reduction.saved().arrays is not None
 
 
 def test_empty_tables_are_no_examples():

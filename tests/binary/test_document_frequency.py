@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from archives import restored, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import go_through, trained
@@ -54,9 +55,9 @@ def check(stream, pieces, weighting, constant, resumed=True) -> None:
     edges = sorted({0, len(rows), *(min(piece, len(rows)) for piece in pieces)})
     for low, high in itertools.pairwise(edges):
         if resumed:
-            stored = {name: np.asarray(array) for name, array in frequencies.arrays().items()}
+            stored = saved(frequencies.serialize)
             frequencies = document_frequency.Frequencies(weighting, constant)
-            frequencies.restore(stored)
+            restored(stored, frequencies.serialize)
         part = batch_ops.cut(whole, low, high)
         before = part.value.copy()
         got = frequencies.weighted(part, learns[low:high])
@@ -144,10 +145,10 @@ def test_a_tree_without_scorers_sees_weighted_words():
 def test_counts_that_cannot_be_are_refused(name, change):
     frequencies = document_frequency.Frequencies(True, False)
     frequencies.weighted(batch_of([[(1, 1.0), (2, 1.0)]] * 3, 1), np.ones(3, bool))
-    stored = {key: np.asarray(array) for key, array in frequencies.arrays().items()}
-    document_frequency.Frequencies(True, False).restore(stored)
+    stored = saved(frequencies.serialize)
+    restored(stored, document_frequency.Frequencies(True, False).serialize)
     with np.errstate(all="ignore"), pytest.raises(ModelError, match="frequencies"):
-        document_frequency.Frequencies(True, False).restore({**stored, name: change(stored[name])})
+        restored({**stored, name: change(stored[name])}, document_frequency.Frequencies(True, False).serialize)
 
 
 @pytest.mark.plain
@@ -158,15 +159,15 @@ def test_packed_counts_weigh_as_before_and_are_stored_as_before(stream, weightin
     batch = batch_of(rows, np.array([weight for _, weight, _ in stream], np.float32))
     frequencies = document_frequency.Frequencies(weighting, True)
     frequencies.weighted(batch, np.array([learned for _, _, learned in stream]))
-    stored = {name: np.asarray(array) for name, array in frequencies.arrays().items()}
+    stored = saved(frequencies.serialize)
     small = document_frequency.Frequencies(weighting, True, weights_only=True)
-    small.restore(stored)
+    restored(stored, small.serialize)
     assert len(small.count) == np.count_nonzero(frequencies.count) + 1
     none = np.zeros(len(rows), bool)
     for want, got in zip(frequencies.weighted(batch, none), small.weighted(batch, none), strict=True):
         parts = (want, got) if isinstance(want, np.ndarray) else (want.value, got.value)
         assert parts[0].tolist() == parts[1].tolist()
-    assert {name: np.asarray(array).tolist() for name, array in small.arrays().items()} == {
+    assert {name: array.tolist() for name, array in saved(small.serialize).items()} == {
         name: array.tolist() for name, array in stored.items()
     }
 
@@ -174,9 +175,9 @@ def test_packed_counts_weigh_as_before_and_are_stored_as_before(stream, weightin
 def test_counts_of_many_features_are_not_packed():
     frequencies = document_frequency.Frequencies(True, False)
     frequencies.count[: document_frequency.SLOTS // 4] = 2.0
-    stored = {name: np.asarray(array) for name, array in frequencies.arrays().items()}
+    stored = saved(frequencies.serialize)
     other = document_frequency.Frequencies(True, False, weights_only=True)
-    other.restore(stored)
+    restored(stored, other.serialize)
     assert np.array_equal(other.count, frequencies.count) and not len(other.bitmap)
 
 
@@ -188,12 +189,12 @@ def test_positions_of_packed_counts_that_cannot_be_are_refused(index):
         "frequencies.count": np.ones(len(index)),
     }
     with pytest.raises(ModelError, match=r"frequencies\.index"):
-        document_frequency.Frequencies(True, False, weights_only=True).restore(stored)
+        restored(stored, document_frequency.Frequencies(True, False, weights_only=True).serialize)
 
 
 @pytest.mark.parametrize("name", ["frequencies.state", "frequencies.count"])
 def test_missing_counts_are_refused(name):
-    stored = dict(document_frequency.Frequencies(True, False).arrays())
+    stored = saved(document_frequency.Frequencies(True, False).serialize)
     del stored[name]
     with pytest.raises(ModelError, match=f"{name}.*missing"):
-        document_frequency.Frequencies(True, False).restore(stored)
+        restored(stored, document_frequency.Frequencies(True, False).serialize)

@@ -4,6 +4,7 @@ import mmap
 
 import numpy as np
 import pytest
+from archives import saved
 
 from xclass.api.learner import Learner
 from xclass.binary import gd, update_rule
@@ -77,7 +78,7 @@ def test_planes_and_slots_hold_the_same_weights():
         for table in (slots, planes):
             p = F(gd.clip(F(gd.score(table, place, x, 4, sub, F(0))), table.range))
             gd.learn(table, rule, place, x, 4, sub, p, y, F(1), 1.0)
-    a, b = gd.table_arrays("t", slots), gd.table_arrays("t", planes)
+    a, b = (saved(gd.serialize_table, "t", table, rule, options()) for table in (slots, planes))
     assert a.keys() == b.keys()
     for name in a:
         assert np.array_equal(np.asarray(a[name]), np.asarray(b[name]))

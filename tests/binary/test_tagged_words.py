@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from archives import restored, saved
 from effort import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -603,13 +604,13 @@ def test_a_table_is_full_at_half_of_its_words_and_later_if_it_has_lost_twice_its
 
 
 def test_a_packed_table_too_large_for_memory_is_refused(monkeypatch):
-    stored = tagged_words.arrays("t", filled(4, 2, examples=3))
+    stored = saved(tagged_words.serialize, "t", filled(4, 2, examples=3))
     packed = tagged_words.new_words(4, 40, weights_only=True)
-    assert len(tagged_words.restored("t", packed, stored).lines.bitmap)
+    assert len(restored(stored, tagged_words.serialize, "t", packed).lines.bitmap)
     stored["t.doublings"] = np.array([40])
     monkeypatch.setattr(memory, "available", lambda: 2**30)
     with pytest.raises(ModelError, match=r"t.doublings.* the table takes 4,194,304 MB, but only 1,024 MB of memory"):
-        tagged_words.restored("t", tagged_words.new_words(4, 40, weights_only=True), stored)
+        restored(stored, tagged_words.serialize, "t", tagged_words.new_words(4, 40, weights_only=True))
 
 
 @pytest.mark.plain
@@ -619,13 +620,13 @@ def test_a_model_keeps_words_counts_and_size(line_bits, examples, doublings):
     words = filled(line_bits, 3, examples)
     for _ in range(doublings):
         words = tagged_words.doubled(words)
-    stored = {name: np.asarray(array) for name, array in tagged_words.arrays("t", words).items()}
+    stored = saved(tagged_words.serialize, "t", words)
     assert ("t.index" in stored) is (examples == 3 or doublings > 0)
-    restored = tagged_words.restored("t", tagged_words.new_words(line_bits, 3), stored)
-    assert np.array_equal(restored.word, words.word)
-    assert restored.state.tolist() == words.state.tolist()
-    assert (restored.shift, restored.tag_shift) == (words.shift, words.tag_shift)
-    assert restored.word.ctypes.data % 64 == 0
+    again = restored(stored, tagged_words.serialize, "t", tagged_words.new_words(line_bits, 3))
+    assert np.array_equal(again.word, words.word)
+    assert again.state.tolist() == words.state.tolist()
+    assert (again.shift, again.tag_shift) == (words.shift, words.tag_shift)
+    assert again.word.ctypes.data % 64 == 0
 
 
 @pytest.mark.parametrize(
@@ -658,28 +659,34 @@ def test_a_model_keeps_words_counts_and_size(line_bits, examples, doublings):
 )
 @pytest.mark.parametrize("weights_only", [False, True])
 def test_arrays_that_do_not_fit_are_refused(name, value, weights_only):
-    stored = {key: np.asarray(array) for key, array in tagged_words.arrays("t", filled(4, 3)).items()}
+    stored = saved(tagged_words.serialize, "t", filled(4, 3))
     stored[name] = value
     if value is None:
         del stored[name]
     with pytest.raises(ModelError, match=name):
-        tagged_words.restored("t", tagged_words.new_words(4, 3, weights_only), stored)
+        restored(stored, tagged_words.serialize, "t", tagged_words.new_words(4, 3, weights_only))
 
 
 def test_a_table_larger_than_the_memory_is_refused(monkeypatch):
-    stored = tagged_words.arrays("t", filled(4, 3))
+    stored = saved(tagged_words.serialize, "t", filled(4, 3))
     monkeypatch.setattr("xclass.system.memory.available", lambda: 1023)
     with pytest.raises(ModelError, match=r"t\.doublings.* memory"):
-        tagged_words.restored("t", tagged_words.new_words(4, 3), stored)
+        restored(stored, tagged_words.serialize, "t", tagged_words.new_words(4, 3))
     monkeypatch.setattr("xclass.system.memory.available", lambda: 1024)
-    tagged_words.restored("t", tagged_words.new_words(4, 3), stored)
+    restored(stored, tagged_words.serialize, "t", tagged_words.new_words(4, 3))
 
 
 def test_words_in_use_are_counted_anew():
-    stored = tagged_words.arrays("t", filled(4, 3))
+    stored = saved(tagged_words.serialize, "t", filled(4, 3))
     used = int(np.count_nonzero(np.asarray(stored["t.word"])))
     stored["t.counts"] = np.array([9, used + 100, 1, 2, 3])
-    assert tagged_words.restored("t", tagged_words.new_words(4, 3), stored).state[:5].tolist() == [9, used, 1, 2, 3]
+    assert restored(stored, tagged_words.serialize, "t", tagged_words.new_words(4, 3)).state[:5].tolist() == [
+        9,
+        used,
+        1,
+        2,
+        3,
+    ]
 
 
 @pytest.mark.plain
@@ -687,10 +694,10 @@ def test_words_in_use_are_counted_anew():
 def test_any_words_give_finite_scores_before_and_after_learning(loss_function):
     rng = np.random.default_rng(8)
     weights = adagrad.new_weights(5, loss.CODES[loss_function], 0.5)
-    stored = tagged_words.arrays("t", weights.words)
+    stored = saved(tagged_words.serialize, "t", weights.words)
     stored = {"t.counts": stored["t.counts"], "t.doublings": stored["t.doublings"]}
     stored["t.word"] = rng.integers(0, 2**32, len(weights.words.word)).astype(np.uint32)
-    weights = weights._replace(words=tagged_words.restored("t", weights.words, stored))
+    weights = weights._replace(words=restored(stored, tagged_words.serialize, "t", weights.words))
     scratch, pairs = adagrad.block_scratch(MOST), tagged_words.new_pairs(MOST)
     for number in range(100):
         h, x = example(rng, pool=20)

@@ -12,7 +12,7 @@ from xclass.abilities.find import ability
 
 FUNCTIONS = {  # what a module has to have; see the docstrings of the folders
     "describe": ("explain",),  # a new reduction has to say how; see `explain.records`
-    "merge": ("listed_tables", "merge"),
+    "merge": ("merge",),
 }
 ROOT = Path(xclass.abilities.__file__).parent
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from archives import restored, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +54,7 @@ def packed(words: tagged_words.Words) -> tagged_words.Words:
 
 
 def stored_of(words: tagged_words.Words, weights_only: bool = False) -> dict[str, np.ndarray]:
-    return {name: np.asarray(array) for name, array in tagged_words.arrays("t", words, weights_only).items()}
+    return saved(tagged_words.serialize, "t", words, predict_only=weights_only)
 
 
 def bits_of(array: np.ndarray) -> list[int]:
@@ -97,15 +98,15 @@ def test_tables_are_packed_if_few_lanes_have_words_and_are_stored_as_before(tabl
     words = random_table(np.random.default_rng(seed), line_bits, share)
     stored = stored_of(words)
     used = int(np.count_nonzero(words.word))
-    restored = tagged_words.restored("t", tagged_words.new_words(line_bits, 0, weights_only=True), stored)
+    small = restored(stored, tagged_words.serialize, "t", tagged_words.new_words(line_bits, 0, weights_only=True))
     few = 4 * used < len(words.word)
-    assert (len(restored.lines.bitmap) > 0) is few
-    assert len(restored.word) == (used + packed_words.PADDING if few else len(words.word))
-    assert restored.state[tagged_words.USED] == used
-    assert tagged_words.size(restored) == len(words.word)
-    counted = words._replace(state=restored.state)
-    assert tagged_words.occupancy([restored]) == tagged_words.occupancy([counted])
-    again, want = stored_of(restored, weights_only), stored_of(counted, weights_only)
+    assert (len(small.lines.bitmap) > 0) is few
+    assert len(small.word) == (used + packed_words.PADDING if few else len(words.word))
+    assert small.state[tagged_words.USED] == used
+    assert tagged_words.size(small) == len(words.word)
+    counted = words._replace(state=small.state)
+    assert tagged_words.occupancy([small]) == tagged_words.occupancy([counted])
+    again, want = stored_of(small, weights_only), stored_of(counted, weights_only)
     assert {name: array.tolist() for name, array in again.items()} == {n: a.tolist() for n, a in want.items()}
 
 
@@ -120,7 +121,7 @@ def test_memory_follows_the_words_and_not_the_table():
     words = tagged_words.new_words(18)  # 16 MB
     rng = np.random.default_rng(5)
     words.word[rng.integers(0, len(words.word), 10_000)] = 1 << 31 | 1 << 20
-    small = tagged_words.restored("t", tagged_words.new_words(18, weights_only=True), stored_of(words))
+    small = restored(stored_of(words), tagged_words.serialize, "t", tagged_words.new_words(18, weights_only=True))
     held = sum(array.nbytes for array in (small.word, *small.lines))
     assert held < 4 * 10_000 + 3 * 10_000 + 16 * 2**18 / 64 + 100
 
@@ -133,7 +134,7 @@ def test_positions_that_cannot_be_are_refused(index, kind):
     stored = stored_of(tagged_words.new_words(10))
     stored |= {"t.index": np.array(index).astype(kind), "t.word": np.ones(len(index), np.uint32)}
     with pytest.raises(ModelError, match=r"t\.index"):
-        tagged_words.restored("t", tagged_words.new_words(10, weights_only=True), stored)
+        restored(stored, tagged_words.serialize, "t", tagged_words.new_words(10, weights_only=True))
 
 
 @pytest.mark.parametrize("word", [np.ones(3, np.uint32), np.ones((2, 1), np.uint32), np.ones(2, np.int32), None])
@@ -142,7 +143,7 @@ def test_words_that_do_not_fit_their_positions_are_refused(word):
     if word is None:
         del stored["t.word"]
     with pytest.raises(ModelError, match=r"t\.word"):
-        tagged_words.restored("t", tagged_words.new_words(10, weights_only=True), stored)
+        restored(stored, tagged_words.serialize, "t", tagged_words.new_words(10, weights_only=True))
 
 
 @pytest.mark.plain

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import os
 
+import archives
 import numpy as np
 import pytest
 from command import learn, xclass
@@ -558,15 +559,16 @@ def longest_search(cells: np.ndarray, empty: int, home) -> int:
 
 def steps_of_tree(labels: np.ndarray) -> int:
     tree = label_tree.balanced_tree(labels.astype(np.int64))
-    tree = label_tree.restored("tree.0", label_tree.arrays("tree.0", tree))
+    tree = archives.restored(archives.saved(label_tree.serialize, "t", tree), label_tree.serialize, "t", tree)
     return longest_search(tree.key, 0, lambda key: hash_table.hashed(key, tree.secret) & np.uint64(len(tree.key) - 1))
 
 
 def steps_of_counts(labels: np.ndarray) -> int:
     counts = label_counts.new_counts(1, 1)
-    entries = {name: array for name, array in label_counts.arrays(counts).items() if name.startswith("nodes.")}
+    more = 1 << 22, 0, np.zeros(1, np.int32), False
+    entries = archives.saved(label_counts.serialize, counts, *more)
     entries |= {"cells.key": labels, "cells.count": np.ones((len(labels), 2))}
-    counts = label_counts.restored(counts, entries, 1 << 22, 0, np.zeros(1, np.int32), False)
+    counts = archives.restored(entries, label_counts.serialize, counts, *more)
     keys = counts.cell_key[:, 0]
     return longest_search(keys, 0, lambda key: hash_table.hashed(key, counts.secret) & np.uint64(len(keys) - 1))
 
@@ -574,7 +576,8 @@ def steps_of_counts(labels: np.ndarray) -> int:
 def steps_of_cells(labels: np.ndarray) -> int:
     words = np.zeros((len(labels), 4), np.uint64)
     words[:, 0] = (1 << 32) + labels
-    cells = split_cells.restored("cells", {"cells": words}, np.zeros(1, np.int64), (1, 1 << 22))
+    cells, version = split_cells.new_cells(split_cells.FIRST_CELLS), np.zeros(1, np.int64)
+    cells = archives.restored({"cells": words}, split_cells.serialize, "cells", cells, version, (1, 1 << 22))
     return longest_search(cells.word[::4], 0, lambda key: split_cells._home(cells, key))
 
 

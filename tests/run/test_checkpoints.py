@@ -255,13 +255,13 @@ def test_testing_without_a_model_is_pointed_out(tmp_path):
 def test_testing_loads_only_the_weights(place, monkeypatch, name):
     learn(f"--{name}", 5, "-b", 10, "-f", "m", "--quiet", stdin=multiclass(3, 5, 200))
     given = []
-    restore = gd.restore_table
+    serialize = gd.serialize_table
 
-    def noted(at, table, arrays, *more):
-        given.append((at, table, arrays))
-        restore(at, table, arrays, *more)
+    def noted(archive, at, table, *more):
+        given.append((at, table, archive.arrays))
+        serialize(archive, at, table, *more)
 
-    monkeypatch.setattr(gd, "restore_table", noted)
+    monkeypatch.setattr(gd, "serialize_table", noted)
     words = ("-i", "m", "-t", "-p", "stdout", "--quiet")
     quick = learn(*words, stdin=multiclass(4, 5, 100)).out
     assert given

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from archives import restored
 from library import go_through
 
 from tests.oracles import reader as plain_reader
@@ -27,7 +28,7 @@ def examples(text: str, bits: int = 32) -> list[tuple]:
 
 def tree_of(model: Learner, t: int = 0) -> label_tree.Tree:
     """Return tree number t of a learner, converted to the arrays of a model and restored from them with all checks."""
-    return label_tree.restored(f"tree.{t}", model.core.contents().arrays)
+    return restored(model.core.contents().arrays, label_tree.serialize, f"tree.{t}", label_tree.new_tree())
 
 
 def check_best_are_the_top_of_all(model: Learner, test: str, classes: int) -> None:

@@ -510,13 +510,14 @@ class LearnerCore:
         counters = self.progress.counters() if resumable else None
         if counters is not None and self.spec.vw_exact:
             counters[VW] = self.progress.stored_by_vw(self.config.learner.initial_t + self.clock)
+        saved = self.reduction.saved()
         return Contents(
             options=self.stored_options(),
-            learner=self.reduction.facts(),
+            learner=saved.facts,
             examples=self.examples,
             clock=self.clock if resumable else 0.0,
             counters=counters,
-            arrays=self.reduction.arrays(),
+            arrays=saved.arrays,
             schema=self.schema.copy(),
         )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from ..data.schema import Schema
 from ..errors import OTHER_MODEL, ModelError, UsageError
 from ..model import compact_columns, model_file, stored_arrays
-from ..model.stored_arrays import Stored
+from ..model.stored_arrays import Arrays, Stored
 from ..system import leftovers, output_file
 from ..system.printable import short_repr
 from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
@@ -44,7 +44,7 @@ class Contents(NamedTuple):
     examples: int  # number of examples learned from, in all runs
     clock: float  # sum of the weights of the labelled examples, in all runs
     counters: dict[str, Any] | None  # see `progress.Progress.counters`; None with --predict_only_model
-    arrays: Mapping[str, Stored]  # arrays of the learner, which checks them
+    arrays: Arrays  # arrays of the learner, which checks them
     schema: Schema  # of the tables learned from; empty if there were none
 
 

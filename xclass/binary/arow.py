@@ -17,7 +17,6 @@ Differs   from the paper: the bias b is the weight of a feature of its own, whos
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +24,7 @@ import numpy as np
 from ..array_types import Float32s, Float64s, Int, Int64s, UInt64s
 from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import bare
-from ..model import stored_arrays
-from ..model.stored_arrays import Stored
+from ..model.archive import Archive
 from . import tagged_words
 
 STEP = 0.02  # learning rate of log r
@@ -65,12 +63,9 @@ def new_regularisation(r: float = 1.0) -> Float64s:
     return np.array([math.log(r), 1.0])
 
 
-def restored_regularisation(stored: Mapping[str, Stored], least: float, most: float) -> Float64s:
-    """Return the array `regularisation` of a model file; r is between `least` and `most`."""
-    state = stored_arrays.take("regularisation", stored, np.float64, (2,))
-    stored_arrays.check_range("regularisation", state[:1], math.log(least), math.log(most))
-    stored_arrays.check_range("regularisation", state[1:], 1, MOST_SQUARES)
-    return state.copy()
+def serialize_regularisation(archive: Archive, regularisation: Float64s, least: float, most: float) -> None:
+    """Save or fill the array `regularisation`; r is between `least` and `most`."""
+    archive.fill("regularisation", regularisation, [math.log(least), 1], [math.log(most), MOST_SQUARES])
 
 
 def block_scratch(most_features: int) -> BlockScratch:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ from ..kernels.constants import ONE
 from ..kernels.direct import DirectCall
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
-from ..model.stored_arrays import Stored
+from ..model.archive import Archive
 from . import feature_scaling
 
 SLOTS = 1 << feature_scaling.BITS
@@ -112,30 +111,25 @@ class Frequencies:
         _find(feature, (self.count, self.bitmap), found)
         return found
 
-    def arrays(self) -> dict[str, Stored]:
-        if len(self.bitmap):
+    def serialize(self, archive: Archive) -> None:
+        """Save the counts, or fill new ones from a model; packed ones stay so if few have been used."""
+        most = stored_arrays.MAX_SUM
+        archive.fill("frequencies.state", self.state, 0, [most, most, 1])
+        packed, few = len(self.bitmap) > 0, None
+        if packed and archive.saves:
             slot = used_items.items_of(self.bitmap).astype(np.uint32)
-            counts = stored_arrays.pack_rows("frequencies", slot, {"count": self.count[:-1]}, SLOTS)
-        else:
-            counts = stored_arrays.pack_table("frequencies", {"count": self.count})
-        return {"frequencies.state": self.state, **counts}
-
-    def restore(self, arrays: Mapping[str, Stored]) -> None:
-        """Fill new counts with the arrays of a model file, see `arrays`; packed ones stay so if few have been used."""
-        state = stored_arrays.take("frequencies.state", arrays, np.float64, (NUMBERS,))
-        stored_arrays.check_range("frequencies.state", state[:VALUED], 0, stored_arrays.MAX_SUM)
-        stored_arrays.check_range("frequencies.state", state[VALUED:], 0, 1)
-        self.state[:] = state
-        packed = len(self.bitmap) > 0
-        few = stored_arrays.rows_in_use("frequencies", arrays, SLOTS, {"count": np.float64}) if packed else None
+            archive.arrays.update(stored_arrays.pack_rows("frequencies", slot, {"count": self.count[:-1]}, SLOTS))
+            return
+        if packed:
+            few = stored_arrays.rows_in_use("frequencies", archive.arrays, SLOTS, {"count": np.float64})
         if few is not None:
             self.count = np.append(few[1]["count"], 0.0)
             used_items.fill(self.bitmap, few[0], 1)
-        else:
-            if packed:
-                self.count, self.bitmap = np.zeros(SLOTS), used_items.new_bitmap(0)
-            stored_arrays.unpack_table("frequencies", arrays, {"count": self.count})
-        stored_arrays.check_range("frequencies.count", self.count, 0, stored_arrays.MAX_SUM)
+            stored_arrays.check_range("frequencies.count", self.count, 0, most)
+            return
+        if packed:
+            self.count, self.bitmap = np.zeros(SLOTS), used_items.new_bitmap(0)
+        archive.table("frequencies", {"count": self.count}, {"count": (0, most)})
 
 
 # -- kernels

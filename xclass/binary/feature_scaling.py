@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from ..data.batch import Batch
 from ..kernels.constants import GOLDEN
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
-from ..model.stored_arrays import Stored
+from ..model.archive import Archive
 from ..options.declare import one_of, option
 
 DECISION_EXAMPLES = 1024  # number of examples after which it is decided whether features are columns
@@ -112,33 +111,22 @@ class Scales:
             getattr(scales, name)[:] = getattr(self, name)
         return scales
 
-    def _planes(self, predict_only: bool) -> dict[str, AnyArray]:
-        """Return the arrays with an element per feature, by name, without `seen` if only predictions are made."""
-        planes: dict[str, AnyArray] = {"size": self.size, "valued": self.valued}
-        return planes if predict_only else {**planes, "seen": self.seen}
-
-    def arrays(self, predict_only: bool = False) -> dict[str, Stored]:
-        """Return the arrays stored in a model file, those that predictions need if `predict_only` is set."""
-        stored: dict[str, Stored] = {"scales.state": self.state}
-        if not self.idle:
-            stored.update(stored_arrays.pack_table("scales", self._planes(predict_only)))
-        return stored
-
-    def restore(self, arrays: Mapping[str, Stored], predict_only: bool = False) -> None:
-        """Fill new scales with the arrays of a model file, see `arrays`; `seen` may miss if `predict_only` is set.
+    def serialize(self, archive: Archive) -> None:
+        """Save the scales, or fill new ones from a model.
 
         No stored number is used as an index, because kernels find scales by the hashes of features. Means must be
         finite and not negative, so that scaled values are finite.
         """
-        state = stored_arrays.take("scales.state", arrays, np.int64, (NUMBERS,))
-        stored_arrays.check_range("scales.state", state[COLUMNS : COLUMNS + 1], int(self.always), 1)
-        self.state[:] = stored_arrays.counts("scales.state", state)
+        archive.fill("scales.state", self.state, [0, int(self.always)], [2 * stored_arrays.MAX_COUNT, 1])
+        self.state[EXAMPLES] = min(self.state[EXAMPLES], stored_arrays.MAX_COUNT)
         if self.idle:
             return
-        planes = self._planes(predict_only and "scales.seen" not in arrays)
+        planes: dict[str, AnyArray] = {"size": self.size, "valued": self.valued}
+        if archive.has("scales.seen"):
+            planes["seen"] = self.seen
         largest = sys.float_info.max
         ranges = {"size": (0, largest), "seen": (0, min(self.window, largest)), "valued": (0, 1)}
-        stored_arrays.unpack_in_ranges("scales", arrays, planes, ranges)
+        archive.table("scales", planes, ranges)
 
 
 def slots_of(index: UInt32s) -> Int64s:

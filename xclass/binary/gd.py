@@ -46,8 +46,7 @@ from .weight_table import arrays_for_prediction as arrays_for_prediction
 from .weight_table import columns as columns
 from .weight_table import new_table as new_table
 from .weight_table import odd_width as odd_width
-from .weight_table import restore_table as restore_table
-from .weight_table import table_arrays as table_arrays
+from .weight_table import serialize_table as serialize_table
 from .weight_table import vw_width as vw_width
 from .weight_table import weights_of as weights_of
 

@@ -32,7 +32,7 @@ words. The kernels receive an example as in `adagrad`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ from ..kernels import intrinsics, packed_words, tagged_format, tagged_lines, use
 from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
-from ..model.stored_arrays import Stored
+from ..model.archive import Archive
 from ..options.declare import option
 from ..system import memory, sparse_memory
 
@@ -165,34 +165,31 @@ def doubled(words: Words) -> Words:
     return _with_limit(larger)
 
 
-def arrays(name: str, words: Words, weights_only: bool = False) -> dict[str, Stored]:
-    """Return the arrays of a table that are stored in a model file, without G if `weights_only` is set."""
-    word = words.word
-    if weights_only:
-        word = np.empty_like(words.word)
-        forget_g(words.word, word)
-    if len(words.lines.bitmap):
-        word = word[: -packed_words.PADDING]
-        used = word != 0
-        index = packed_words.positions(words.lines)[used]
-        stored = stored_arrays.pack_rows(name, index, {"word": word[used]}, size(words))
-    else:
-        stored = stored_arrays.pack_table(name, {"word": word})
-    return {**stored, f"{name}.counts": words.state[:STORED], f"{name}.doublings": np.array([doublings(words)])}
-
-
-def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
-    """Return a new table filled with the arrays of a model file, see `arrays`.
+def serialize(archive: Archive, name: str, words: Words) -> Words:
+    """Save a table, without G if only predictions are needed, or return a new one filled from a model.
 
     Any word is valid: weights are always finite. The number of words in use is counted anew. A table that is packed,
     see `new_words`, stays so if few of its lanes have words.
     """
-    most = int(words.state[DOUBLINGS])
-    times = stored_arrays.take(f"{name}.doublings", stored, np.int64, (1,), 0, most)
+    times = archive.take(f"{name}.doublings", np.array([doublings(words)]), (1,), 0, int(words.state[DOUBLINGS]))
+    packed = len(words.lines.bitmap) > 0
+    if archive.saves:
+        word = words.word
+        if archive.predict_only:
+            word = np.empty_like(words.word)
+            forget_g(words.word, word)
+        if packed:
+            word = word[: -packed_words.PADDING]
+            kept = word != 0
+            index = packed_words.positions(words.lines)[kept]
+            archive.arrays.update(stored_arrays.pack_rows(name, index, {"word": word[kept]}, size(words)))
+        else:
+            archive.table(name, {"word": word})
+        archive.fill(f"{name}.counts", words.state[:STORED])
+        return words
     words = words._replace(shift=words.shift - np.uint64(times[0]))
     lanes = size(words)
-    packed = len(words.lines.bitmap) > 0
-    few = stored_arrays.rows_in_use(name, stored, lanes, {"word": np.uint32}) if packed else None
+    few = stored_arrays.rows_in_use(name, archive.arrays, lanes, {"word": np.uint32}) if packed else None
     if few is not None:
         stored_arrays.check_memory(f"{name}.doublings", used_items.bitmap_bytes(lanes // LINE_WORDS))
         used = int(np.count_nonzero(few[1]["word"]))
@@ -204,11 +201,10 @@ def restored(name: str, words: Words, stored: Mapping[str, Stored]) -> Words:
         # counted where the words are stored, because counting reads all pages of a table that is almost empty
         counts: list[int] = []
         stored_arrays.unpack_table(
-            name, stored, {"word": words.word}, lambda _, word: counts.append(int(np.count_nonzero(word)))
+            name, archive.arrays, {"word": words.word}, lambda _, word: counts.append(int(np.count_nonzero(word)))
         )
         used = sum(counts)
-    state = stored_arrays.take(f"{name}.counts", stored, np.int64, (STORED,))
-    words.state[:STORED] = stored_arrays.counts(f"{name}.counts", state)
+    archive.fill_counts(f"{name}.counts", words.state[:STORED])
     words.state[USED] = used
     return _with_limit(words)
 

@@ -17,7 +17,6 @@ Slot      Four float32, 16 bytes:   | w | G | N | rate |
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +24,11 @@ import numpy as np
 from ..array_types import AnyArray, Bools, Float32s, Float64s, UInt32s
 from ..kernels.constants import ZERO
 from ..kernels.jit import bare, jit, on_demand
-from ..model import stored_arrays
-from ..model.stored_arrays import Stored
+from ..model.archive import Archive
+from ..model.stored_arrays import Arrays, Stored
 from ..system import sparse_memory
 from . import finite, loss
-from .update_rule import FIELDS, Rule
+from .update_rule import FIELDS, Options, Rule
 
 LOGISTIC_RANGE = np.float32(50)  # predictions with logistic loss are clipped to +-50
 
@@ -118,21 +117,29 @@ def _column(flat: Float32s, slots: int, planes: bool, k: int) -> Float32s:
 COLUMNS = ("w", "g", "n")  # columns stored in a model file
 
 
-def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[str, Stored]:
-    """Return the arrays of a table that are stored in a model file, without untouched slots if that is smaller.
+def serialize_table(archive: Archive, name: str, table: Table, rule: Rule, options: Options) -> None:
+    """Save a table without untouched slots if that is smaller, or fill a new one from a model file.
 
-    With `weights_only`, what only learning needs is left out; --l1 and --l2 are then applied to the weights.
+    With `predict_only_model`, what only learning needs is left out; --l1 and --l2 are then applied to the weights. The
+    row numbers of a sparse array must ascend and lie within the table. All other numbers are only used in arithmetic
+    and comparisons, so any value is accepted, even an infinite one. `rule` has the initial weight and label range that
+    apply.
     """
     planes = columns(table)
+    weights_only = options.predict_only_model if archive.saves else archive.shape(f"{name}.g") is None
     if weights_only:
-        planes = {"w": effective_weights(table)}
-    stored = stored_arrays.pack_table(name, planes)
-    stored[name + ".range"] = table.range
+        planes = {"w": effective_weights(table) if archive.saves else planes["w"]}
+    if not archive.saves and rule.initial_weight != 0:
+        planes["w"][:] = 0
+    archive.table(name, planes)
     if not weights_only:
-        stored[name + ".sums"] = table.sums
-        if len(table.shrunk):
-            stored[name + ".shrunk"] = table.shrunk
-    return stored
+        archive.fill(f"{name}.sums", table.sums)
+        _serialize_shrunk(archive, f"{name}.shrunk", table)
+    archive.fill(f"{name}.range", table.range)
+    if not archive.saves:
+        _pin(rule, table.range)
+        if options.resume == "first":
+            table.sums[1:] = 0
 
 
 def columns(table: Table) -> dict[str, Float32s]:
@@ -141,48 +148,22 @@ def columns(table: Table) -> dict[str, Float32s]:
     return {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)}
 
 
-def restore_table(
-    name: str, table: Table, arrays: Mapping[str, Stored], resume: str = "all", rule: Rule | None = None
-) -> None:
-    """Fill a new table with the arrays of a model file, see `table_arrays`.
-
-    The row numbers of a sparse array must ascend and lie within the table. All other numbers are only used in
-    arithmetic and comparisons, so any value is accepted, even an infinite one. `rule` has the initial weight and label
-    range that apply.
-    """
-    planes = columns(table)
-    if name + ".g" not in arrays:  # --predict_only_model
-        planes = {"w": planes["w"]}
-    if rule is not None and rule.initial_weight != 0:
-        planes["w"][:] = 0
-    stored_arrays.unpack_table(name, arrays, planes)
-    if "g" in planes:
-        stored_arrays.fill(name + ".sums", arrays, table.sums)
-        _restore_shrunk(name + ".shrunk", table, arrays)
-    if resume == "first":
-        table.sums[1:] = 0
-    stored_arrays.fill(name + ".range", arrays, table.range)
-    if rule is not None:
-        _pin(rule, table.range)
-
-
-def _restore_shrunk(name: str, table: Table, arrays: Mapping[str, Stored]) -> None:
-    """Restore the state of --l1 and --l2, if the model has one.
+def _serialize_shrunk(archive: Archive, name: str, table: Table) -> None:
+    """Save or restore the state of --l1 and --l2, if there is one.
 
     A table without regularisation, or with one state where the model has one for each subproblem or the reverse, which
     --vw_exact decides, applies the state to its weights instead.
     """
-    if name not in arrays:
-        return
-    if len(table.shrunk) == len(arrays[name]):
-        stored_arrays.fill(name, arrays, table.shrunk)
-        return
-    state = np.empty((1 if len(arrays[name]) == 1 else len(table.sums), 2))
-    stored_arrays.fill(name, arrays, state)
-    apply_regularisation(table._replace(shrunk=state))
+    states = len(table.shrunk) if archive.saves else (archive.shape(name) or (0,))[0]
+    if states == len(table.shrunk) > 0:
+        archive.fill(name, table.shrunk)
+    elif states:
+        state = np.empty((1 if states == 1 else len(table.sums), 2))
+        archive.fill(name, state)
+        apply_regularisation(table._replace(shrunk=state))
 
 
-def arrays_for_prediction(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
+def arrays_for_prediction(arrays: Arrays) -> dict[str, Stored]:
     """Return the arrays of a model without those that only learning needs, as --predict_only_model saves them."""
     tables = [name[: -len(".range")] for name in arrays if name.endswith(".range")]
     dropped = {f"{table}.{c}" for table in tables if f"{table}.shrunk" not in arrays for c in ("g", "n", "sums")}

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import merging
-from ..abilities.find import ability
 from ..api import model_contents
 from ..api.configuration import Config
 from ..api.learner_core import LearnerCore
@@ -152,10 +151,9 @@ class Averaging:
         if read:
             start = self._learner or merging.restored(base)
             self._learner = None  # it is closed by merging
-            merge = ability(start.config.reduction, "merge")  # reductions without it are refused before the run
             parts = []
             for contents, arrays in read:
-                rest, changes = delta.listed(arrays, base.arrays, merge.listed_tables(start.reduction))
+                rest, changes = delta.listed(arrays, base.arrays)
                 parts.append(merging.Part(contents._replace(arrays=delta.decode(rest, base.arrays)), changes))
             self.damaged = True
             self._learner, notes = merging.merged_parts(parts, base, start)

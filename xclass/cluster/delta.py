@@ -14,13 +14,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..abilities.merge import parts
 from ..array_types import AnyArray
+from ..binary import merged_words, weight_table
 from ..model import table_changes
-from ..model.stored_arrays import Stored
+from ..model.stored_arrays import Arrays, Stored
 from ..model.table_changes import Changes
 
 INDEX = "." + table_changes.INDEX  # end of the name of the array that holds the row numbers of a table
 DOUBLINGS = ".doublings"  # end of the name of the array that says how often a table was doubled
+# planes of the tables of which merging takes the changes instead of the tables
+MERGED = (weight_table.COLUMNS, (merged_words.WORD,), parts.PLANES)
 
 
 class Delta(NamedTuple):
@@ -36,7 +40,7 @@ class Delta(NamedTuple):
         return tables + sum(array.nbytes for array in self.whole.values())
 
 
-def encode(arrays: Mapping[str, Stored], base: Mapping[str, Stored]) -> Delta:
+def encode(arrays: Arrays, base: Arrays) -> Delta:
     """Return the changes between the arrays of a base and those of a model that has continued from it."""
     new, old = _in_memory(arrays), _in_memory(base)
     delta = Delta({}, (), {})
@@ -82,7 +86,7 @@ def _table_of(name: str, new: Mapping[str, AnyArray], base: Mapping[str, AnyArra
     return None
 
 
-def decode(delta: Delta, base: Mapping[str, Stored]) -> dict[str, Stored]:
+def decode(delta: Delta, base: Arrays) -> dict[str, Stored]:
     """Return the arrays that were encoded; `base` are those that were given to `encode`."""
     old = _in_memory(base)
     arrays: dict[str, Stored] = {**delta.whole, **{name: old[name] for name in delta.same}}
@@ -97,15 +101,14 @@ def decode(delta: Delta, base: Mapping[str, Stored]) -> dict[str, Stored]:
     return arrays
 
 
-def listed(
-    delta: Delta, base: Mapping[str, Stored], tables: Mapping[str, Sequence[str]]
-) -> tuple[Delta, dict[str, Changes]]:
-    """Take the changes of some tables (name -> planes) out of a delta, if it lists their rows or they are the same.
+def listed(delta: Delta, base: Arrays) -> tuple[Delta, dict[str, Changes]]:
+    """Take the changes of tables that are merged out of a delta, if it lists their rows or they are the same.
 
     `base` are the arrays that were given to `encode`. Return the delta of a model in which these tables are empty, and
-    for each table its changes, whose planes have the names in `tables`.
+    for each table its changes.
     """
     old = _in_memory(base)
+    tables = {name.rpartition(".")[0]: planes for name in old for planes in MERGED if name.endswith(f".{planes[0]}")}
     whole, same, others = dict(delta.whole), dict.fromkeys(delta.same), dict(delta.tables)
     found = {}
     for table, planes in tables.items():
@@ -128,7 +131,7 @@ def listed(
     return Delta(whole, tuple(same), others), found
 
 
-def _in_memory(arrays: Mapping[str, Stored]) -> dict[str, AnyArray]:
+def _in_memory(arrays: Arrays) -> dict[str, AnyArray]:
     return {name: np.asarray(array) for name, array in arrays.items()}
 
 

@@ -26,7 +26,7 @@ from ..array_types import AnyArray, Float32s, Int64s, UInt8s, UInt32s
 from ..kernels import tagged_format
 from ..kernels.jit import jit
 from . import stored_arrays
-from .stored_arrays import Repeated, SparseColumn, Stored
+from .stored_arrays import Arrays, Repeated, SparseColumn, Stored
 
 BLOCK = 64  # weights that share a scale
 LONG_GAP = 255
@@ -74,7 +74,7 @@ class DecodedColumn(SparseColumn):
 # -- making ------------------------------------------------------------------------------------------------------
 
 
-def packed(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
+def packed(arrays: Arrays) -> dict[str, Stored]:
     """Return arrays as a model file has them: row numbers as bits where that is smaller, and repeated items once."""
     result: dict[str, Stored] = {}
     for name, array in arrays.items():
@@ -164,7 +164,7 @@ def is_compact(names: Mapping[str, object]) -> bool:
     return any(name.endswith(".scale") for name in names)
 
 
-def expanded(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
+def expanded(arrays: Arrays) -> dict[str, Stored]:
     """Return arrays with the columns that they stand for in a file; they are decoded when they are used."""
     result = dict(arrays)
     for name in arrays:
@@ -194,14 +194,14 @@ def _add(result: dict[str, Stored], name: str, column: Stored) -> None:
     result[name] = column
 
 
-def _rows_of_bits(name: str, arrays: Mapping[str, Stored]) -> SparseColumn:
+def _rows_of_bits(name: str, arrays: Arrays) -> SparseColumn:
     """Return the numbers of the slots in use from an array TABLE.in_use."""
     used = stored_arrays.take(name, arrays, np.uint8, None)
     n = sum(int(np.unpackbits(used[i : i + PIECE_ROWS]).sum()) for i in range(0, len(used), PIECE_ROWS))
     return SparseColumn(None, used, n)
 
 
-def _columns(table: str, arrays: Mapping[str, Stored], parts: Mapping[str, Stored]) -> dict[str, Stored]:
+def _columns(table: str, arrays: Arrays, parts: Arrays) -> dict[str, Stored]:
     """Return the columns of a table in compact form after checking its arrays."""
     if "in_use" in parts and "gap" in parts:
         raise stored_arrays.unfit(f"{table}.gap", "the rows in use are given twice")

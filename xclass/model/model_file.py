@@ -26,7 +26,7 @@ from ..array_types import AnyArray, UInt8s
 from ..errors import ModelError
 from ..system import leftovers, output_file
 from . import model_header
-from .stored_arrays import READ, Stored, Streamed
+from .stored_arrays import READ, Arrays, Stored, Streamed
 
 PIECE = 1 << 20  # bytes to write at a time
 
@@ -47,7 +47,7 @@ def save(
     *,
     options: Mapping[str, object],
     facts: Mapping[str, object],
-    arrays: Mapping[str, Stored],
+    arrays: Arrays,
     links: str = "follow",
     into: leftovers.Unfinished | None = None,
 ) -> None:
@@ -98,7 +98,7 @@ def save(
         raise ModelError(_save_failure(given_path, path, size, error)) from None
 
 
-def to_bytes(options: Mapping[str, object], facts: Mapping[str, object], arrays: Mapping[str, Stored]) -> bytes:
+def to_bytes(options: Mapping[str, object], facts: Mapping[str, object], arrays: Arrays) -> bytes:
     """Return the contents of the file that `save` would write; the parameters are the same."""
     file = io.BytesIO()
     _write(file, options, facts, arrays)
@@ -137,9 +137,7 @@ def _mode_of(path: str) -> int:
     return mode
 
 
-def _write(
-    file: BinaryIO, options: Mapping[str, object], facts: Mapping[str, object], arrays: Mapping[str, Stored]
-) -> None:
+def _write(file: BinaryIO, options: Mapping[str, object], facts: Mapping[str, object], arrays: Arrays) -> None:
     """Write zeros in place of the header, then the arrays while computing their checksums, then the header."""
     order = sorted(arrays, key=lambda name: (-model_header.stored_dtype(arrays[name]).itemsize, name))
     checksums = dict.fromkeys(order, "0" * 8)

@@ -38,7 +38,7 @@ from ..system import bounded_json
 from ..system.bounded_json import Anything, List, OneOf, Record, Text, Whole
 from ..system.output_file import MODEL_PREFIX
 from .compact_columns import is_compact
-from .stored_arrays import Stored
+from .stored_arrays import Arrays, Stored
 
 VERSION = 2  # the highest version that can be read
 COMPACT_VERSION, FIRST_VERSION = 2, 1  # of files with tables in compact form, and of all others
@@ -80,7 +80,7 @@ class Header(NamedTuple):
 def make_header(
     options: Mapping[str, object],
     facts: Mapping[str, object],
-    arrays: Mapping[str, Stored],
+    arrays: Arrays,
     checksums: Mapping[str, str],
 ) -> bytes:
     """Return the bytes of a file before the arrays, which have the order of the checksums.

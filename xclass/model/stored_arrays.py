@@ -13,13 +13,13 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..array_types import AnyArray, Int32s, UInt8s, UInt32s
+from ..array_types import AnyArray, UInt8s, UInt32s
 from ..errors import OTHER_MODEL, ModelError
 from ..kernels import used_items
 from ..system import memory
@@ -95,6 +95,8 @@ class Repeated(Streamed):
 
 
 Stored: TypeAlias = AnyArray | Streamed  # array in a form that `model_file.save` accepts
+Arrays: TypeAlias = Mapping[str, Stored]
+Limit: TypeAlias = float | Sequence[Any] | AnyArray  # of the numbers of an array; for each by the rules of broadcasting
 
 
 def pieces_of(array: Stored) -> Iterator[AnyArray]:
@@ -159,7 +161,7 @@ def pack_rows(name: str, index: UInt32s, columns: Mapping[str, AnyArray], slots:
 
 def unpack_table(
     name: str,
-    arrays: Mapping[str, Stored],
+    arrays: Arrays,
     planes: Mapping[str, AnyArray],
     each: Use = _no,
 ) -> None:
@@ -188,17 +190,7 @@ def unpack_table(
         at = end
 
 
-def unpack_in_ranges(
-    name: str,
-    arrays: Mapping[str, Stored],
-    planes: Mapping[str, AnyArray],
-    ranges: Mapping[str, tuple[float, float]],
-) -> None:
-    """Do as `unpack_table` after checking that the numbers of each plane are in its range, lowest and highest."""
-    unpack_table(name, arrays, planes, lambda plane, x: check_range(f"{name}.{plane}", x, *ranges[plane]))
-
-
-def take_index(name: str, arrays: Mapping[str, Stored], slots: int) -> UInt32s:
+def take_index(name: str, arrays: Arrays, slots: int) -> UInt32s:
     """Return the row numbers, uint32[n], of a table that was stored without its empty rows.
 
     Kernels do not check them. So ModelError is raised unless they are rising, hence distinct, and below `slots`.
@@ -217,7 +209,7 @@ def take_index(name: str, arrays: Mapping[str, Stored], slots: int) -> UInt32s:
 
 
 def rows_in_use(
-    name: str, arrays: Mapping[str, Stored], slots: int, planes: Mapping[str, DTypeLike]
+    name: str, arrays: Arrays, slots: int, planes: Mapping[str, DTypeLike]
 ) -> tuple[UInt32s, dict[str, AnyArray]] | None:
     """Return the rows of a table that are in use if they are few (see `used_items.are_few`), else None.
 
@@ -239,27 +231,26 @@ def check_memory(name: str, needed: int) -> None:
         )
 
 
-def fill(
-    name: str, arrays: Mapping[str, Stored], target: AnyArray, low: float | None = None, high: float = math.inf
-) -> None:
+def fill(name: str, arrays: Arrays, target: AnyArray, low: Limit | None = None, high: Limit = math.inf) -> None:
     """Copy a stored array, checked as by `take`, into `target`."""
     target[...] = take(name, arrays, target.dtype, target.shape, low, high)
 
 
-def take_row_numbers(name: str, arrays: Mapping[str, Stored], bound: int) -> Int32s:
-    """Return a stored int32 array of rising row numbers below `bound`; raise ModelError if it is not one."""
-    numbers = take(name, arrays, np.int32, None)
+def check_row_numbers(name: str, numbers: AnyArray, bound: int) -> None:
+    """Raise ModelError unless the numbers of rows are rising and below `bound`."""
     if len(numbers) and (numbers[0] < 0 or numbers[-1] >= bound or not (numbers[1:] > numbers[:-1]).all()):
         raise unfit(name, f"its row numbers are not rising or not below {bound}")
-    return numbers
 
 
-def check_range(name: str, stored: Stored, low: float, high: float) -> None:
+def check_range(name: str, stored: Stored, low: Limit, high: Limit) -> None:
     """Raise ModelError if an array contains NaN or numbers outside low..high."""
     array = np.asarray(stored)
-    if array.size and not (array.min() >= low and array.max() <= high):
-        outside = array[~((array >= low) & (array <= high))].flat[0]
-        raise unfit(name, f"it holds {outside!s}, but only numbers from {low} to {high} are allowed")
+    if not array.size or (np.ndim(low) == np.ndim(high) == 0 and array.min() >= low and array.max() <= high):
+        return
+    outside = ~((array >= low) & (array <= high))
+    if outside.any():
+        x, low, high = (np.broadcast_to(one, array.shape)[outside][0] for one in (array, low, high))
+        raise unfit(name, f"it holds {x!s}, but only numbers from {low} to {high} are allowed")
 
 
 def counts(name: str, stored: Stored) -> AnyArray:
@@ -268,7 +259,7 @@ def counts(name: str, stored: Stored) -> AnyArray:
     return np.minimum(stored, MAX_COUNT)
 
 
-def check_rows(name: str, arrays: Mapping[str, Stored], rows: int) -> None:
+def check_rows(name: str, arrays: Arrays, rows: int) -> None:
     """Raise ModelError if a stored array has another number of rows; checked before memory is allocated for them."""
     shape = np.shape(arrays[name]) if name in arrays else (rows,)
     if shape[:1] != (rows,):
@@ -285,8 +276,8 @@ def check_permutation(name: str, array: AnyArray) -> None:
 
 
 def take(
-    name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...] | None,
-    low: float | None = None, high: float = math.inf,
+    name: str, arrays: Arrays, dtype: DTypeLike, shape: tuple[int | None, ...] | None,
+    low: Limit | None = None, high: Limit = math.inf,
 ) -> AnyArray:  # fmt: skip
     """Return a stored array after checking its dtype and shape, and with `low` that its numbers are in low..high.
 
@@ -298,7 +289,7 @@ def take(
     return array
 
 
-def expected(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...]) -> Stored:
+def expected(name: str, arrays: Arrays, dtype: DTypeLike, shape: tuple[int | None, ...]) -> Stored:
     """Return what is stored of an array after checking its dtype and shape, without reading it."""
     if name not in arrays:
         raise unfit(name, "it is missing")
@@ -335,7 +326,7 @@ class _TrackedDict(dict[str, Value]):
 
 
 @contextlib.contextmanager
-def reject_unused(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple[dict[str, Stored], dict[str, Any]]]:
+def reject_unused(arrays: Arrays, facts: object) -> Iterator[tuple[dict[str, Stored], dict[str, Any]]]:
     """Yield the arrays and facts of a learner, and at the end refuse those that it has not read."""
     if not isinstance(facts, Mapping):
         raise ModelError(f"the model's fact 'learner' is {short_repr(facts)}, but a record is required; {OTHER_MODEL}")

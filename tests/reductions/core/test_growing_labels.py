@@ -8,7 +8,6 @@ from command import learn, xclass
 
 import xclass as xclass_library
 from xclass.binary import gd
-from xclass.model import stored_arrays
 from xclass.options.declare import option
 from xclass.reductions import registry
 from xclass.reductions.core import label_arrays, label_lists
@@ -59,12 +58,8 @@ class Frequent(label_lists.MultilabelLearner):
                     self.often[y] = self.often.get(y, 0) + 1
         self.finish(task, class_lists(lists), class_lists(chosen))
 
-    def arrays(self):
-        return self.count_arrays()
-
-    def restore(self, arrays, facts):
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            self.restore_counts(arrays, facts)
+    def serialize(self, archive):
+        self.serialize_counts(archive)
         self.often = {int(y): int(self.counts[y]) for y in np.flatnonzero(self.counts[:-1])}
 
 

@@ -33,8 +33,8 @@ def test_lists_are_those_of_all_probabilities_times_inverse_propensities(tmp_pat
     every = learn(*options, 12, "-f", "m", cwd=tmp_path).lines
     best = learn(*options, 3, "-f", "n", "--rank_by", "propensity", cwd=tmp_path).lines
     with library.load(tmp_path / "m") as one, library.load(tmp_path / "n") as other:
-        for name, array in one.core.reduction.arrays().items():  # learning is the same
-            np.testing.assert_array_equal(array, other.core.reduction.arrays()[name])
+        for name, array in one.core.reduction.saved().arrays.items():  # learning is the same
+            np.testing.assert_array_equal(array, other.core.reduction.saved().arrays[name])
     count, changed = np.zeros(12), 0
     for i, (line, own, wanted) in enumerate(zip(lines, every, best, strict=True)):
         q = 1 + max(np.log(max(i, 1)) - 1, 0) * (B + 1) ** A * (count + B) ** -A

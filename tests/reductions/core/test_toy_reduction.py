@@ -11,7 +11,6 @@ from command import learn, xclass
 import xclass as xclass_library
 from xclass.binary import gd
 from xclass.errors import UsageError
-from xclass.model import stored_arrays
 from xclass.options.declare import OptionGroup, option
 from xclass.reductions import registry
 from xclass.reductions.core.base import Learner, Reduction
@@ -43,12 +42,8 @@ class Majority(Learner):
                 self.seen[int(task.batch.label[i])] += 1
         task.loss = np.where(task.prediction != task.batch.label, task.batch.weight, 0.0).astype(np.float64)
 
-    def arrays(self):
-        return {"seen": self.seen}
-
-    def restore(self, arrays, facts):
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
-            stored_arrays.fill("seen", arrays, self.seen)
+    def serialize(self, archive):
+        archive.fill("seen", self.seen)
 
 
 RECORD = Reduction(

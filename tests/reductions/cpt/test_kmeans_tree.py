@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from archives import restored
 from command import learn, xclass
 from library import go_through, same_arrays, same_contents, state_of, summary_of, trained
 from probability_trees import check_best_are_the_top_of_all, tree_of
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("place")
 
 def tree_in(path: str) -> label_tree.Tree:
     """Return the tree of a model that a run wrote."""
-    return label_tree.restored("tree.0", model_file.load(path).arrays)
+    return restored(model_file.load(path).arrays, label_tree.serialize, "tree.0", label_tree.new_tree())
 
 
 def topics(seed: int, n: int, k: int = 64, noise: float = 0.2) -> str:

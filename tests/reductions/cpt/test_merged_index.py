@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from archives import restored, saved
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,10 +92,9 @@ def test_classes_are_found_by_their_labels():
         pairs, times = target.index.pair[0::2], target.index.times[1::2]
         assert times[pairs == number + 1].sum() == source.index.times[1::2][source.index.pair[0::2] == own + 1].sum()
         assert index.norm2[number] == source.index.norm2[own]
-    arrays = {name: np.array(array) for name, array in target.arrays().items()}
-    restored = feature_index.FeatureIndex(8, SLOTS, 2)
-    restored.restore(arrays)
-    assert restored.index.pair.tolist() == index.pair.tolist()
+    again = feature_index.FeatureIndex(8, SLOTS, 2)
+    restored(saved(target.serialize), again.serialize)
+    assert again.index.pair.tolist() == index.pair.tolist()
 
 
 def test_the_length_of_a_centroid_grows_with_shared_features():

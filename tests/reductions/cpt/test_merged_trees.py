@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from archives import restored, saved
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,12 +26,11 @@ def grown(tree: label_tree.Tree, labels: list[int], choices: list[int]) -> label
 
 def check(tree: label_tree.Tree) -> None:
     """Check that a model file with this tree can be read, and that the tree can grow."""
-    stored = {name: np.array(array) for name, array in label_tree.arrays("t", tree).items()}
-    restored = label_tree.restored("t", stored)
+    again = restored(saved(label_tree.serialize, "t", tree), label_tree.serialize, "t", label_tree.new_tree())
     nodes = int(tree.size[label_tree.NODES])
     for name in ("left", "parent", "depth", "leaves", "place", "label"):
-        assert np.array_equal(getattr(tree, name)[:nodes], getattr(restored, name)[:nodes]), name
-    assert tree.size.tolist() == restored.size.tolist()
+        assert np.array_equal(getattr(tree, name)[:nodes], getattr(again, name)[:nodes]), name
+    assert tree.size.tolist() == again.size.tolist()
 
 
 growths = st.lists(st.integers(0, 10**6), min_size=0, max_size=25)

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from archives import restored
 from command import xclass as run
 from harness import batch_of, configure, examples_of, go_through_stages, learner_of
 from library import go_through, summary_of, with_scores
@@ -102,7 +103,7 @@ class FollowingVw(Following):
 def assert_same_tree(learner: log_multi.LomTree, plain: oracle.LomTree) -> None:
     """Shape, counts and sums of every node."""
     tree = learner.tree
-    counted = split_cells.by_node(split_tree.arrays(tree, learner.cells)["cells"])
+    counted = split_cells.by_node(split_cells.array(learner.cells, split_tree.versions(tree)))
     pairs = [(int(tree.size[ROOT]), plain.r if not plain.tree_lost else root_alone(plain))]
     seen = 0
     while pairs:
@@ -236,6 +237,11 @@ def learned(**options) -> dict[str, np.ndarray]:
         return {name: np.array(array) for name, array in model.core.contents().arrays.items()}
 
 
+def restore_tree(arrays: dict[str, np.ndarray]) -> None:
+    tree, cells = split_tree.new_tree(split_tree.FIRST_NODES), split_cells.new_cells(split_cells.FIRST_CELLS)
+    restored(arrays, split_tree.serialize, tree, cells, (1, K), len(arrays["tree.link"]), True)
+
+
 @pytest.mark.parametrize(
     ("row", "column", "value"),
     [(0, 0, 0), (1, 2, 5), (2, 1, 2**20), (0, 2, 1), (3, ROUTER, -1)],
@@ -244,14 +250,14 @@ def test_model_that_is_no_tree_is_refused(row, column, value):
     arrays = learned()
     arrays["tree.link"][row, column] = value
     with pytest.raises(ModelError, match=r"tree\.link|cells|tree\.count"):
-        split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True, predict_only=False)
+        restore_tree(arrays)
 
 
 def test_model_with_an_impossible_depth_is_refused():
     arrays = learned()
     arrays["tree.size"][split_tree.DEEPEST] = 2**40
     with pytest.raises(ModelError, match=r"tree\.size"):
-        split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True, predict_only=False)
+        restore_tree(arrays)
 
 
 def test_model_with_a_ring_beside_the_tree_is_refused():
@@ -264,7 +270,7 @@ def test_model_with_a_ring_beside_the_tree_is_refused():
     link[up, side], link[left, 2] = left, up  # the left child goes up, and a becomes its own child
     link[a, 0], link[a, 2] = a, a
     with pytest.raises(ModelError, match=r"tree\.link"):
-        split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True, predict_only=False)
+        restore_tree(arrays)
 
 
 def test_router_that_is_not_there_is_refused():

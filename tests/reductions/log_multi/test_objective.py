@@ -58,7 +58,7 @@ def test_learner_reports_the_objective_of_every_node(seed, most, resistance):
     rng = random.Random(seed)
     steps = [(rng.choice([1, 1, 2, 3, 5]), rng.getrandbits(24)) for _ in range(60)]
     tree, cells = grow(steps, most, resistance)
-    counted = split_cells.by_node(split_tree.arrays(tree, cells)["cells"])
+    counted = split_cells.by_node(split_cells.array(cells, split_tree.versions(tree)))
     got = objectives(tree, cells)
     for a in range(int(tree.size[split_tree.NODES])):
         sides = [{y: n + ended for y, _, n, ended in counted.get(int(c), [])} for c in tree.link[a, :2]]

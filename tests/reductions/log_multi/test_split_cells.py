@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from archives import restored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +55,7 @@ def test_table_is_a_dict(steps):
     cells_by_key = {(a, y): [*rest] for a, of_node in split_cells.by_node(stored).items() for y, *rest in of_node}
     assert cells_by_key == wanted
     assert (np.diff(stored[:, 0].astype(np.int64)) > 0).all()
-    again = split_cells.restored("cells", {"cells": stored}, version, (1, 2**31 - 1))
+    again = restored({"cells": stored}, split_cells.serialize, "cells", cells, version, (1, 2**31 - 1))
     assert np.array_equal(split_cells.array(again, version), stored)
     assert again.used[0] == len(wanted)
 

@@ -6,6 +6,7 @@ import math
 import random
 
 import numpy as np
+from archives import restored, saved
 from effort import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,10 +40,15 @@ def grow(steps, most: int, resistance: int, look=None):
     return tree, cells
 
 
+def saved_tree(tree, cells) -> dict[str, np.ndarray]:
+    return saved(split_tree.serialize, tree, cells, (1, 5), 0, False)
+
+
 def assert_whole(tree, cells, most: int) -> None:
     """A model takes the tree, inner nodes have as many routers as there are, and the counts agree."""
     nodes = int(tree.size[NODES])
-    again, _ = split_tree.restored(split_tree.arrays(tree, cells), (1, 5), most, blocked=False, predict_only=False)
+    stored = saved_tree(tree, cells)
+    again, _ = restored(stored, split_tree.serialize, tree, cells, (1, 5), most, False)
     assert np.array_equal(again.link[:nodes], tree.link[:nodes])
     inner = [a for a in range(nodes) if tree.link[a, ROUTER] >= 0]
     assert sorted(tree.link[inner, ROUTER].tolist()) == list(range(len(inner)))
@@ -50,13 +56,13 @@ def assert_whole(tree, cells, most: int) -> None:
     for a in inner:
         left, right = tree.link[a, :2].tolist()
         assert tree.count[a, SMALLEST] == min(tree.count[left, SMALLEST], tree.count[right, SMALLEST])
-    stored = split_tree.arrays(tree, cells)["cells"]
-    halves = stored.view(np.uint32)
+    words = stored["cells"]
+    halves = words.view(np.uint32)
     labels = np.zeros(nodes, np.int64)
     arrived = np.zeros(nodes, np.int64)
     seen = np.zeros(nodes, np.int64)
-    for i, key in enumerate(stored[:, 0].tolist()):
-        a, count = (key >> 32) - 1, int(stored[i, 2]) + int(halves[i, ENDED])
+    for i, key in enumerate(words[:, 0].tolist()):
+        a, count = (key >> 32) - 1, int(words[i, 2]) + int(halves[i, ENDED])
         labels[a] += 1
         arrived[a] += count
         seen[a] = max(seen[a], count)
@@ -104,11 +110,11 @@ def test_streams_of_lemma_3_take_leaves_back_many_times():
 def test_tables_that_grow_change_nothing():
     rng = random.Random(3)
     steps = list(old_and_new(rng, 2000))
-    small = split_tree.arrays(*grow(steps, 300, 4))
+    small = saved_tree(*grow(steps, 300, 4))
     first = split_tree.FIRST_NODES, split_cells.FIRST_CELLS
     try:
         split_tree.FIRST_NODES, split_cells.FIRST_CELLS = 1 << 12, 1 << 16
-        large = split_tree.arrays(*grow(steps, 300, 4))
+        large = saved_tree(*grow(steps, 300, 4))
     finally:
         split_tree.FIRST_NODES, split_cells.FIRST_CELLS = first
     for name, array in small.items():

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from archives import restored, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,15 +98,15 @@ def check(examples: list[Example], opinions: feature_index.Opinions, plain: Inde
 
 
 def stored_of(index: feature_index.FeatureIndex) -> dict[str, np.ndarray]:
-    return {name: np.array(array) for name, array in index.arrays().items()}
+    return saved(index.serialize)
 
 
-def restored(
+def index_of(
     stored: Mapping[str, np.ndarray], bits: int, slots: int, proposals: int, weights_only: bool = False
 ) -> feature_index.FeatureIndex:
     feature_index.check_sizes(stored, slots, bits)
     index = feature_index.FeatureIndex(bits, slots, proposals, weights_only)
-    index.restore(stored)
+    restored(stored, index.serialize)
     return index
 
 
@@ -187,7 +188,7 @@ def test_batches_that_are_cut_and_models_that_are_resumed_give_the_same(pieces, 
     want = propose(whole, STREAM, 6)
     index = feature_index.FeatureIndex(bits, slots, 3)
     for low, high in itertools.pairwise(sorted({0, len(STREAM), *pieces})):
-        index = restored(stored_of(index), bits, slots, 3)
+        index = index_of(stored_of(index), bits, slots, 3)
         got = propose(index, STREAM[low:high], 6)
         assert got.candidate.tolist() == want.candidate[low:high].tolist()
         assert got.score.tolist() == want.score[low:high].tolist()
@@ -210,9 +211,9 @@ def test_packed_rows_say_the_same_and_are_stored_as_before(seed, size, n, predic
     examples = stream(seed, n + 40, classes=9, words=30, of_trees=2)
     index = feature_index.FeatureIndex(bits, slots, 3)
     propose(index, examples[:n], 5)
-    stored = {name: np.array(array) for name, array in index.arrays(predict_only).items()}
+    stored = saved(index.serialize, predict_only=predict_only)
     small = feature_index.FeatureIndex(bits, slots, 3, weights_only=True)
-    small.restore(stored, predict_only)
+    restored(stored, small.serialize, predict_only=predict_only)
     used = int(np.count_nonzero(index.index.pair[0::2]))
     assert (len(small.index.bitmap) > 0) is (4 * used < slots << bits)
     if len(small.index.bitmap):
@@ -226,8 +227,8 @@ def test_packed_rows_say_the_same_and_are_stored_as_before(seed, size, n, predic
         for model, sums in zip((index, small), added, strict=True):
             feature_index.add_cosines(model.index, batch.index, share, label, sums)
         assert added[0].any() and added[0].tolist() == added[1].tolist()
-    again = {name: np.array(array) for name, array in small.arrays(predict_only=True).items()}
-    want = {name: np.array(array) for name, array in index.arrays(predict_only=True).items()}
+    again = saved(small.serialize, predict_only=True)
+    want = saved(index.serialize, predict_only=True)
     assert {name: array.tolist() for name, array in again.items()} == {n: a.tolist() for n, a in want.items()}
 
 
@@ -239,7 +240,7 @@ def test_packed_rows_end_before_their_first_empty_slot():
         {"index.class": changed(full + 1, 0)(number)},
         {name: np.delete(stored[name], full + 1) for name in ("index.index", "index.class", "index.count")},
     ):
-        both = [restored({**stored, **changed_model}, 6, 3, 2, weights_only) for weights_only in (False, True)]
+        both = [index_of({**stored, **changed_model}, 6, 3, 2, weights_only) for weights_only in (False, True)]
         test = [e._replace(learns=False) for e in stream(3, 60, classes=8, words=12, of_trees=2)]
         opinions = [propose(index, test, 4) for index in both]
         assert [array.tolist() for array in opinions[0]] == [array.tolist() for array in opinions[1]]
@@ -248,14 +249,14 @@ def test_packed_rows_end_before_their_first_empty_slot():
 def test_rows_larger_than_the_memory_are_refused_unless_they_are_packed(monkeypatch):
     stored = small_model()
     monkeypatch.setattr("xclass.system.memory.available", lambda: 8 * 3 * 64 - 1)
-    restored(stored, 6, 3, 2, weights_only=True)
+    index_of(stored, 6, 3, 2, weights_only=True)
     del stored["index.index"]
     stored["index.class"] = np.zeros(3 << 6, np.uint32)
     stored["index.count"] = np.zeros(3 << 6, np.float32)
     with pytest.raises(ModelError, match=r"index\.class.* memory"):
-        restored(stored, 6, 3, 2, weights_only=True)
+        index_of(stored, 6, 3, 2, weights_only=True)
     monkeypatch.setattr("xclass.system.memory.available", lambda: 8 * 3 * 64)
-    restored(stored, 6, 3, 2, weights_only=True)
+    index_of(stored, 6, 3, 2, weights_only=True)
 
 
 # arrays of a model that cannot be
@@ -281,7 +282,7 @@ def changed(at: int, value: float):
 
 def test_arrays_of_a_model_are_restored():
     stored = small_model()
-    again = stored_of(restored(stored, 6, 3, 2))
+    again = stored_of(index_of(stored, 6, 3, 2))
     assert stored.keys() == again.keys() and "index.index" in stored
     assert all(np.array_equal(stored[name], array) for name, array in again.items())
 
@@ -305,10 +306,10 @@ def test_arrays_that_are_missing_or_of_another_type_or_shape_are_refused(name, w
         np.append(array, array[:1]),
     ):
         with pytest.raises(ModelError, match="index"):
-            restored({**stored, name: wrong}, 6, 3, 2, weights_only)
+            index_of({**stored, name: wrong}, 6, 3, 2, weights_only)
     del stored[name]
     with pytest.raises(ModelError, match=f"{name}.*missing"):
-        restored(stored, 6, 3, 2, weights_only)
+        index_of(stored, 6, 3, 2, weights_only)
 
 
 @pytest.mark.parametrize("weights_only", [False, True])
@@ -343,13 +344,13 @@ def test_arrays_that_are_missing_or_of_another_type_or_shape_are_refused(name, w
 def test_numbers_that_cannot_be_are_refused(name, change, weights_only):
     stored = small_model()
     with pytest.raises(ModelError, match=name.split(".")[0]):
-        restored({**stored, name: change(stored[name])}, 6, 3, 2, weights_only)
+        index_of({**stored, name: change(stored[name])}, 6, 3, 2, weights_only)
 
 
 @pytest.mark.parametrize(("bits", "slots"), [(5, 3), (6, 2)])
 def test_a_model_with_more_rows_or_slots_than_the_options_say_is_refused(bits, slots):
     with pytest.raises(ModelError, match="index"):
-        restored(small_model(), bits, slots, 2)
+        index_of(small_model(), bits, slots, 2)
 
 
 def test_the_largest_numbers_that_are_allowed_give_finite_scores():
@@ -358,10 +359,10 @@ def test_the_largest_numbers_that_are_allowed_give_finite_scores():
         stored = small_model()
         for name in replaced:
             stored[name][:] = np.finfo(stored[name].dtype).max
-        index = restored(stored, 6, 3, 2)
+        index = index_of(stored, 6, 3, 2)
         opinions = propose(index, stream(4, 60, classes=8, words=12, of_trees=2), 4)
         assert np.isfinite(opinions.score).all(), replaced
-        restored(stored_of(index), 6, 3, 2)
+        index_of(stored_of(index), 6, 3, 2)
 
 
 def test_further_passes_leave_out_what_an_example_added_and_count_nothing():

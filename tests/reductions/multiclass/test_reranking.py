@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import pytest
+from archives import restored, saved
 from library import fact, for_passes, go_through, state_of, trained
 from probability_trees import check_words, examples
 from streams import multiclass
@@ -403,11 +404,11 @@ def test_options_that_go_with_several_trees_or_with_it_are_taken():
 )  # fmt: skip
 def test_parameters_that_training_cannot_reach_are_refused(row, number, value):
     scorers = reranking.new_scorers(4, 0, 0.35, True)
-    arrays = reranking.arrays(scorers)
+    arrays = saved(reranking.serialize, scorers)
     state = scorers.state.copy()
     state[row, number] = value
     with pytest.raises(ModelError, match=r"'scorers\.state' does not fit"):
-        reranking.restored(reranking.new_scorers(4, 0, 0.35, True), {**arrays, "scorers.state": state})
+        restored({**arrays, "scorers.state": state}, reranking.serialize, reranking.new_scorers(4, 0, 0.35, True))
 
 
 @pytest.mark.parametrize(

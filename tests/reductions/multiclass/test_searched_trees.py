@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from archives import restored, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import summary_of
@@ -83,7 +84,7 @@ def test_decisions_are_those_of_the_words_whatever_the_batches_are(adds, sizes, 
         searched, tried, trees = decided(3000, adds, sizes, seed)
         assert searched == plain(3000, adds, seed)
         again = SearchedTrees(len(adds))
-        again.restore(trees.arrays())
+        restored(saved(trees.serialize), again.serialize)
         rest = np.ones(4000, bool)
         assert again.begin(rest)[0].tolist() == trees.begin(rest)[0].tolist()
     numbers = np.cumsum(np.arange(3000) % 10 != 3)

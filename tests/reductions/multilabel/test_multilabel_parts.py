@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from archives import restored, saved
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,7 +126,8 @@ def test_counts_of_labels_survive_growth_and_a_model_file():
     count_all(labels, np.array([3, 1, 3]), np.ones(3))
     labels = frequent.with_labels(labels, 500)
     count_all(labels, np.array([500]), np.ones(1))
-    again = frequent.restored(frequent.arrays(labels, 500), 500)
+    stored = saved(frequent.serialize, labels, 500)
+    again = restored(stored, frequent.serialize, frequent.new_labels(), 500)
     for one, other in zip(labels, again, strict=True):
         assert one[: len(other)].tolist() == other[: len(one)].tolist()
     assert proposed(again, 64) == ([3, 1, 500], True)
@@ -248,10 +250,10 @@ def test_examples_are_forgotten_when_newer_ones_take_their_places():
 def test_neighbours_survive_a_model_file(examples):
     rows = neighbours.new_neighbours()
     votes_of(rows, examples)
-    stored = {name: np.array(array) for name, array in neighbours.arrays(rows).items()}
+    stored = saved(neighbours.serialize, rows, 9)
     again = neighbours.new_neighbours()
-    neighbours.restore(again, stored, 9)
+    restored(stored, neighbours.serialize, again, 9)
     ask = [Kept([(i, 1.0)], []) for i in range(13)]
     assert votes_of(again, ask, learns=False) == votes_of(rows, ask, learns=False)
-    for name, array in neighbours.arrays(again).items():
+    for name, array in saved(neighbours.serialize, again, 9).items():
         assert np.array_equal(array, stored[name]), name

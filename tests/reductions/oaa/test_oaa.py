@@ -203,7 +203,7 @@ def test_features_that_share_a_row_are_learned_one_after_the_other(layout, bits)
 def test_labels_from_0(layout):
     text = multiclass(2, K, 80, lowest=0, noise=0.2, unlabelled=0.1)
     many = check(*LOGISTIC, "--layout", layout, "-b", 14, "--indexing", 0, "-r", "raw", text=text)
-    assert many.facts()["indexing"] == 0
+    assert many.saved().facts["indexing"] == 0
 
 
 @LAYOUTS
@@ -214,7 +214,7 @@ def test_base_of_the_labels_is_found_out(layout, first, base):
     later = multiclass(4, K - 1, 30, lowest=1, noise=0.2)
     text = "".join(lines) + f"{first} |w p0_0 x\n" + later
     many = check(*LOGISTIC, "--layout", layout, "-b", 14, "--on_bad_line", "vw", text=text)
-    assert many.facts()["indexing"] == base
+    assert many.saved().facts["indexing"] == base
 
 
 def test_blocks_of_classes_join_without_a_seam():

@@ -333,13 +333,13 @@ def test_children_count_what_went_to_them():
 @pytest.mark.parametrize("words", [(), ("--layout", "vw"), ("--bern_hyper", 0, "--max_depth", 9)], ids=names)
 def test_growth_of_the_count_table_changes_nothing(monkeypatch, words):
     text = multiclass(5, K, 500, weights=(1, 2, 0), unlabelled=0.1)
-    whole = grown_tree("--max_candidates", 3, *words, text=text).arrays()
+    whole = grown_tree("--max_candidates", 3, *words, text=text).saved().arrays
     new_counts = label_counts.new_counts
     monkeypatch.setattr(label_counts, "new_counts", lambda nodes, candidates: new_counts(nodes, candidates, 1))
     tree = grown_tree("--max_candidates", 3, *words, text=text)
     assert tree.counts.used[0] * 8 <= len(tree.counts.cell_key) * 5
     assert len(tree.counts.cell_key) < 1 << 14
-    grown = tree.arrays()
+    grown = tree.saved().arrays
     assert grown.keys() == whole.keys()
     for name, array in whole.items():
         assert np.array_equal(np.asarray(array), np.asarray(grown[name])), name

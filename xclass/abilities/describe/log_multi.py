@@ -130,7 +130,7 @@ def _lines(learner: LomTree) -> list[str]:
         f"predictors_used = {used} progress = 1 "
         f"swap_resist = {learner.options.swap_resistance}"
     ]
-    counted = split_cells.by_node(np.asarray(split_tree.arrays(learner.tree, learner.cells)["cells"]))
+    counted = split_cells.by_node(split_cells.array(learner.cells, split_tree.versions(learner.tree)))
     for a in range(int(size[split_tree.NODES])):
         left, right, parent, router = t.link[a].tolist()
         labels = counted.get(a, [])

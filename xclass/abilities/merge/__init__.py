@@ -2,5 +2,4 @@
 
 merge(learner, sources)    fill a new learner with the merged state of others, see `sources.Sources`; return notes for
                            the user. ModelError names the models that do not fit together and says what to do.
-listed_tables(learner)     the planes of the tables of which `merge` accepts the changes instead of the tables
 """

@@ -29,14 +29,6 @@ from .sources import CONTINUE, Sources, add_up, average, check_names, not_contin
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
 
 
-def listed_tables(one: ProbabilityTree) -> dict[str, tuple[str, ...]]:
-    planes: tuple[str, ...] = (merged_words.WORD,)
-    tables = {f"weights.{t}": planes for t in range(len(one.members))}
-    if one.index is not None:
-        tables["index"] = parts.PLANES
-    return tables if one.scorers is None else {**tables, "scorers": planes}
-
-
 def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
     check_names(sources)
     _check_features(sources)

@@ -18,10 +18,6 @@ from ...reductions.means.reduction import Means
 from .sources import Sources, not_continued
 
 
-def listed_tables(learner: Means) -> dict[str, tuple[str, ...]]:
-    return {}
-
-
 def merge(target: Means, sources: Sources) -> list[str]:
     """Fill a new learner with the merged state of others; pending rows are learned first."""
     learners = [one for one in sources.learners if one.classes is not None]

@@ -26,10 +26,6 @@ from . import parts
 from .sources import Sources, average, check_names
 
 
-def listed_tables(one: Multilabel) -> dict[str, tuple[str, ...]]:
-    return {"scorers": (merged_words.WORD,), "index": parts.PLANES}
-
-
 def merge(target: Multilabel, sources: Sources) -> list[str]:
     """Fill a new learner with the merged state of others; return notes for the user."""
     learners, base = sources.learners, sources.base

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...reductions.multilabel_oaa.reduction import MultilabelOaa
-from .oaa import listed_tables, merge_scorers
+from .oaa import merge_scorers
 from .sources import Sources
-
-__all__ = ["listed_tables", "merge"]
 
 
 def merge(learner: MultilabelOaa, sources: Sources) -> list[str]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...array_types import Int64s
-from ...binary import merging, weight_table
+from ...binary import merging
 from ...errors import ModelError
 from ...reductions.oaa.reduction import OneAgainstAll
 from ...reductions.oaa.scorers import ClassScorers
 from .sources import Sources, check_continued
-
-
-def listed_tables(learner: ClassScorers) -> dict[str, tuple[str, ...]]:
-    return {"weights": weight_table.COLUMNS}
 
 
 def merge(learner: OneAgainstAll, sources: Sources) -> list[str]:

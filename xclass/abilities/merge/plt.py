@@ -24,10 +24,6 @@ def _of_all(values: Float32s, m: int, unlearned: float) -> Float32s:
     return np.pad(values, (0, max(0, m - len(values))), constant_values=unlearned)[:m]
 
 
-def listed_tables(learner: LabelTree) -> dict[str, tuple[str, ...]]:
-    return {"weights": (merged_words.WORD,)}
-
-
 def merge(target: LabelTree, sources: Sources) -> list[str]:
     learners, base = sources.learners, sources.base
     check_names(sources)

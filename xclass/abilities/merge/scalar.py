@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from ...binary import merging, weight_table
+from ...binary import merging
 from ...reductions.scalar.reduction import Scalar
 from .sources import Sources, check_continued
-
-
-def listed_tables(learner: Scalar) -> dict[str, tuple[str, ...]]:
-    return {"weights": weight_table.COLUMNS}
 
 
 def merge(learner: Scalar, sources: Sources) -> list[str]:

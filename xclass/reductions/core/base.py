@@ -21,7 +21,8 @@ from ...binary import finite, gd, weight_table
 from ...data.interactions import Crosser
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays, reject_unused
 from ...options.declare import OptionGroup
 from ...system import thread_limit
 from . import label_arrays
@@ -57,7 +58,7 @@ class Console(Protocol):
 class Learner(ABC):
     """Define the interface of learners and its defaults.
 
-    `arrays` and `facts` return the whole state of a learner: a learner restored from them continues the same run.
+    `serialize` has the whole state of a learner: a learner restored from it continues the same run.
     """
 
     # functions called in this order for every BatchTask; each may run on a thread of its own, and handles one BatchTask
@@ -78,6 +79,7 @@ class Learner(ABC):
     enabled: str = ""
     # sums of the probabilities' or predictions' losses for the summary, None if there are none
     report: Report | LabelReport | None = None
+    predict_only: bool = False  # whether models hold only what predictions need
     tallied: Sequence[str] = ()  # names of the attributes that are other sums over examples for the summary
     repeats: bool = False  # whether the examples were learned before, in an earlier pass over the data
     # whether examples are held out, so that these alone are measured for the report of lists of labels
@@ -188,20 +190,23 @@ class Learner(ABC):
         return [] if self.report is None else self.report.results()
 
     @abstractmethod
-    def arrays(self) -> dict[str, Stored]:
-        """Return the learned arrays by name, little-endian; equal streams of examples give equal bytes."""
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the whole state: learned arrays by name, little-endian, and numbers that JSON can hold.
 
-    def facts(self) -> dict[str, Any]:
-        """Return the rest of the state as JSON-serialisable values (counters, random state, label range)."""
-        return {}
-
-    @abstractmethod
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore the state from what `arrays` and `facts` returned in an earlier run.
-
-        A model file can be damaged or crafted. So every number that a kernel uses as an index, a loop bound or a link
-        must be checked here, and unexpected arrays and facts must be refused; see `stored_arrays.reject_unused`.
+        Equal streams of examples give equal bytes. A model file can be damaged or crafted, so every number that a
+        kernel uses as an index, a loop bound or a link must be checked here when it is restored.
         """
+
+    def saved(self) -> Archive:
+        """Return the arrays and facts of the state."""
+        archive = Archive(predict_only=self.predict_only)
+        self.serialize(archive)
+        return archive
+
+    def restore(self, arrays: Arrays, facts: Mapping[str, Any]) -> None:
+        """Restore the state from what `saved` returned in an earlier run; refuse arrays and facts that it lacks."""
+        with reject_unused(arrays, facts) as (arrays, facts):
+            self.serialize(Archive(arrays, facts, self.predict_only))
 
     def begin_pass(self, number: int, threads: int | None = None, held_out: bool | None = None) -> None:
         """Begin a pass over the data, by its number from 0; called while no stage runs.
@@ -332,7 +337,7 @@ class Reduction:
     check: Callable[[LearnerSpec], None] = _accept
     # `check_arrays(spec, arrays)` raises ModelError if the arrays of a model have other sizes than `build` would
     # allocate; called before `build`, so that a small file cannot demand much memory
-    check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = _accept
+    check_arrays: Callable[[LearnerSpec, Arrays], None] = _accept
     # whether it gives probabilities of classes, so that the options of `core.probabilities` apply
     probabilities: bool = False
     # whether each class has a regressor that estimates its probability, for `--probabilities raw`

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ...array_types import AnyArray, Bools, Float32s, Float64s, Int64s
 from ...data import batch_ops
 from ...errors import UsageError
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ...options.declare import Facts, OptionGroup, Search, one_of, option
 from . import label_arrays, label_report, validated_threshold
 from .base import Learner
@@ -133,8 +132,7 @@ class MultilabelLearner(Learner):
     """Define what learners of lists of labels share: positives, threshold, predictions to write, measures and counts.
 
     A subclass calls `set_up` at the beginning of its `__init__`, `MultilabelLearner.want` in its `want`, and for each
-    task `positives` and at last `finish`. Its `arrays` include `count_arrays()`, and its `restore` calls
-    `restore_counts`.
+    task `positives` and at last `finish`. Its `serialize` calls `serialize_counts`.
 
     Attributes
     ----------
@@ -354,18 +352,6 @@ class MultilabelLearner(Learner):
         best = selected(ranked, place < k)
         return _above(best, self.threshold if threshold is None else threshold) if self.cuts_lists else best
 
-    def count_arrays(self) -> dict[str, Stored]:
-        """Return the array with `counts`, for the model, and that of an automatic threshold."""
-        validated = {} if self.chooser is None else {VALIDATED: self.chooser.counts}
-        return {COUNTS: self.counts, **validated}
-
-    def facts(self) -> dict[str, Any]:
-        """Return the number of labels outside, and the threshold or its goal if one was given."""
-        kept = {} if self.chooser is None else {"threshold_goal": self.chooser.goal}
-        if self.chooser is None and self._cuts:
-            kept = {"threshold": self._fixed}
-        return {"outside": self.outside, **kept}
-
     def merge_counts(self, learners: Sequence[MultilabelLearner], base: MultilabelLearner) -> None:
         """Set `counts` to those of the base and what the learners have added to them."""
         self._grow(max(len(one.counts) - 1 for one in (base, *learners)))
@@ -395,31 +381,30 @@ class MultilabelLearner(Learner):
         self.report.choice = self.chooser.figures
         return self.chooser
 
-    def restore_counts(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore `counts` and facts; a threshold of the run takes precedence over that of the model.
+    def serialize_counts(self, archive: Archive) -> None:
+        """Save or restore `counts`, the number of labels outside, and the threshold or its goal if one was given.
 
-        An automatic threshold of the run continues from the counts of that of the model.
+        A threshold of the run takes precedence over that of the model. An automatic threshold of the run continues from
+        the counts of that of the model.
         """
         if self.grows:
-            self.counts = stored_arrays.take(COUNTS, arrays, np.int64, None).copy()
-            if not 1 <= len(self.counts) <= MOST_LABELS + 1:
-                raise stored_arrays.unfit(COUNTS, f"it counts {len(self.counts) - 1} labels, not 0 to {MOST_LABELS}")
-        else:
-            stored_arrays.fill(COUNTS, arrays, self.counts)
-        self.counts = stored_arrays.counts(COUNTS, self.counts)
-        self.outside = stored_arrays.take_count("outside", facts)
-        if "threshold" in facts:
-            threshold = stored_arrays.take_fact("threshold", facts, float, 0, 1)
-            if not (self._cuts or self._follows_vw):
+            counts = archive.take(COUNTS, self.counts)
+            if not 1 <= len(counts) <= MOST_LABELS + 1:
+                raise stored_arrays.unfit(COUNTS, f"it counts {len(counts) - 1} labels, not 0 to {MOST_LABELS}")
+            self.counts = self.counts if archive.saves else np.zeros_like(counts)
+        archive.fill_counts(COUNTS, self.counts)
+        self.outside = archive.count("outside", self.outside)
+        open_to_model = not (archive.saves or self._cuts or self._follows_vw)
+        if self._cuts and self.chooser is None if archive.saves else "threshold" in archive.facts:
+            threshold = archive.fact("threshold", self._fixed, 0, 1)
+            if open_to_model:
                 self._fixed, self._cuts = threshold, True
-        if "threshold_goal" in facts:
-            goal = stored_arrays.take_fact("threshold_goal", facts, float, 0, 1)
-            counts = stored_arrays.take(VALIDATED, arrays, np.float64, validated_threshold.new_counts().shape)
-            stored_arrays.check_range(VALIDATED, counts, 0, float(np.finfo(np.float64).max))
-            if not (self._cuts or self._follows_vw):
+        if self.chooser is not None if archive.saves else "threshold_goal" in archive.facts:
+            goal = archive.fact("threshold_goal", 0.0 if self.chooser is None else self.chooser.goal, 0, 1)
+            if open_to_model:
                 self._choose_for(goal)
-            if self.chooser is not None:
-                self.chooser.counts = counts.copy()
+            counts = validated_threshold.new_counts() if self.chooser is None else self.chooser.counts
+            archive.fill(VALIDATED, counts, 0, float(np.finfo(np.float64).max))
         elif self.chooser is not None and self.testing:
             raise UsageError(
                 "--threshold auto is chosen while learning, and the model was learned without it; learn again with "

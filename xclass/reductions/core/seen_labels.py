@@ -10,6 +10,8 @@ from ...array_types import Int, Int32s, Int64s
 from ...data.batch import HIGHEST_LABEL
 from ...kernels import hash_table
 from ...kernels.jit import bare
+from ...model import stored_arrays
+from ...model.archive import Archive
 
 NO_ROOM = -2  # returned for a label that finds no room
 
@@ -28,6 +30,14 @@ def new(capacity: int) -> Seen:
         np.zeros(1, np.int64), np.zeros(capacity, np.int64), np.zeros(2 * capacity, np.int64),
         np.empty(2 * capacity, np.int32), hash_table.new_secret(),
     )  # fmt: skip
+
+
+def serialize(archive: Archive, name: str, label: Int64s) -> Int64s:
+    """Save the labels that were seen, or return those of a model, which have to be distinct."""
+    label = archive.take(name, label, None, 1, HIGHEST_LABEL)
+    if not archive.saves and len(np.unique(label)) < len(label):
+        raise stored_arrays.unfit(name, "a label occurs twice")
+    return label
 
 
 @bare

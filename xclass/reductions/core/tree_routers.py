@@ -20,7 +20,6 @@ Names     A router has a number. With `vw` the numbers are 0, 1, ...; otherwise 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +31,8 @@ from ...kernels import intrinsics
 from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
 from ...kernels.jit import bare, on_demand
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import no_effect
 from .base import Learner
 from .contract import BatchTask
@@ -305,7 +305,7 @@ class RoutedLearner(Learner):
             self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored], number: int) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays, number: int) -> None:
     """Raise ModelError unless a model with layout `vw` has sums for each router, before the table is allocated."""
     if spec.binary.layout == "vw":
         stored_arrays.check_rows("weights.sums", arrays, max(1, number))
@@ -347,33 +347,16 @@ def learning_lines(routers: Routers, options: gd.Options) -> list[str]:
     return [f"Learning rate: {options.learning_rate:g} (AdaGrad)", in_words.loss(options)]
 
 
-def arrays(routers: Routers, weights_only: bool) -> dict[str, Stored]:
-    """Return the arrays that a model stores of the routers."""
-    if routers.vw_layout:
-        return gd.table_arrays("weights", routers.table, weights_only)
-    stored = stored_arrays.pack_table("weights", _planes(routers, weights_only))
-    stored.update(stored_arrays.pack_table("largest", {"x": routers.largest}))
-    return stored
-
-
-def _planes(routers: Routers, weights_only: bool) -> dict[str, AnyArray]:
-    planes: dict[str, AnyArray] = {"w": routers.flat[0::2]}
-    return planes if weights_only else {**planes, "g": routers.flat[1::2]}
-
-
-def _check_squares(plane: str, items: AnyArray) -> None:
-    if plane == "g":
-        stored_arrays.check_range("weights.g", items, 0, math.inf)
-
-
-def restore(routers: Routers, stored: Mapping[str, Stored], resume: str, weights_only: bool) -> None:
-    """Restore untrained routers from what `arrays` returned; weights are never indices, so any value is safe.
+def serialize(archive: Archive, routers: Routers, options: gd.Options) -> None:
+    """Save routers, or fill new ones from a model; weights are never indices, so any value is safe.
 
     Learning never produces a negative G, which is refused because it has no square root.
     """
     if routers.vw_layout:
-        gd.restore_table("weights", routers.table, stored, resume, routers.rule)
-    else:
-        planes = _planes(routers, weights_only and "weights.g" not in stored)
-        stored_arrays.unpack_table("weights", stored, planes, _check_squares)
-        stored_arrays.unpack_table("largest", stored, {"x": routers.largest})
+        gd.serialize_table(archive, "weights", routers.table, routers.rule, options)
+        return
+    planes: dict[str, AnyArray] = {"w": routers.flat[0::2]}
+    if not options.predict_only_model or archive.shape("weights.g") is not None:
+        planes["g"] = routers.flat[1::2]
+    archive.table("weights", planes, {"g": (0, math.inf)})
+    archive.table("largest", {"x": routers.largest})

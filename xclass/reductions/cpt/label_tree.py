@@ -16,7 +16,6 @@ children of q are at 2 q and 2 q + 1, and the children of q = 4 to 7 begin block
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from ...data.batch import HIGHEST_LABEL
 from ...kernels import hash_table
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 
 NODES, BLOCKS, DEEPEST = 0, 1, 2  # indices into Tree.size
 FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 11
@@ -277,28 +276,25 @@ def depths(tree: Tree) -> Int32s:
     return tree.depth[:nodes][tree.left[:nodes] == 0]
 
 
-def arrays(name: str, tree: Tree) -> dict[str, Stored]:
-    """Return the arrays of a tree that a model file stores; their names begin with `name`."""
-    nodes = int(tree.size[NODES])
-    return {f"{name}.{part}": getattr(tree, part)[:nodes] for part in ("left", "place", "label")}
-
-
-def restored(name: str, stored: Mapping[str, Stored]) -> Tree:
-    """Return the tree stored by `arrays`, after checking it.
+def serialize(archive: Archive, name: str, tree: Tree) -> Tree:
+    """Save a tree, or return that of a model after checking it.
 
     `checked` says what its checks protect. Places must be those that growing the tree assigns, because two nodes with
     the same place would share their regressor.
     """
-    left = stored_arrays.take(f"{name}.left", stored, np.int32, None)
-    nodes = len(left)
-    place = stored_arrays.take(f"{name}.place", stored, np.int64, (nodes,))
-    label = stored_arrays.take(f"{name}.label", stored, np.int64, (nodes,))
-    tree, problem = checked(left, label)
-    if tree is None or problem != VALID:
+    nodes = int(tree.size[NODES])
+    left = archive.take(f"{name}.left", tree.left[:nodes])
+    place = archive.take(f"{name}.place", tree.place[:nodes], left.shape)
+    label = archive.take(f"{name}.label", tree.label[:nodes], left.shape)
+    if archive.saves:
+        return tree
+    loaded, problem = checked(left, label)
+    if loaded is None or problem != VALID:
         raise stored_arrays.unfit(f"{name}.{'left' if problem == NOT_A_TREE else 'label'}", PROBLEMS[problem])
-    if not np.array_equal(tree.place[:nodes], place):
-        at = int(np.argmax(tree.place[:nodes] != place))
+    differs = loaded.place[: len(place)] != place
+    if differs.any():
+        at = int(np.argmax(differs))
         raise stored_arrays.unfit(
-            f"{name}.place", f"node {at} has the place {place[at]}, but its place in this tree is {tree.place[at]}"
+            f"{name}.place", f"node {at} has the place {place[at]}, but its place in this tree is {loaded.place[at]}"
         )
-    return tree
+    return loaded

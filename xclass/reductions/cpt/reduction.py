@@ -32,7 +32,6 @@ Differs   from the paper (docs/papers.md says why, and what it costs):
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,8 +41,7 @@ from ...binary import document_frequency, feature_scaling, finite, gd, loss, tag
 from ...data.batch import Batch
 from ...errors import DataError, UsageError
 from ...kernels.direct import DirectCall
-from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ..core import label_arrays, probabilities
 from ..core.base import Learner
 from ..core.calibration import Report, Result
@@ -414,35 +412,22 @@ class ProbabilityTree(Learner):
         """Return the format of the names of the nodes of tree t, given their numbers."""
         return "{}" if len(self.members) == 1 else f"{t}.{{}}"
 
-    def arrays(self) -> dict[str, Stored]:
-        stored: dict[str, Stored] = {"random": np.concatenate([member.random for member in self.members])}
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model; the functions called here say what their checks protect."""
+        if not archive.saves:
+            self.sample = self.sample_scales = None
+        random = np.concatenate([member.random for member in self.members])
+        archive.fill("random", random)
         for t, member in enumerate(self.members):
-            stored.update(label_tree.arrays(f"tree.{t}", member.tree))
-            stored.update(tagged_words.arrays(f"weights.{t}", member.weights.words, self.predict_only))
-        if self.scales is not None:
-            stored.update(self.scales.arrays(self.predict_only))
-        if self.frequencies is not None:
-            stored.update(self.frequencies.arrays())
-        return stored
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Load the arrays of a model; the functions that restore them say what their checks protect."""
-        self.sample = self.sample_scales = None
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
-            self._restore(arrays)
-
-    def _restore(self, arrays: Mapping[str, Stored]) -> None:
-        random = stored_arrays.take("random", arrays, np.uint64, (len(self.members),))
-        for t, member in enumerate(self.members):
-            member.tree = label_tree.restored(f"tree.{t}", arrays)
-            member.check_memory(f"tree.{t}.left")
-            words = tagged_words.restored(f"weights.{t}", member.weights.words, arrays)
+            member.tree = label_tree.serialize(archive, f"tree.{t}", member.tree)
+            if not archive.saves:
+                member.check_memory(f"tree.{t}.left")
+            words = tagged_words.serialize(archive, f"weights.{t}", member.weights.words)
             member.weights = member.weights._replace(words=words)
             member.random[0] = random[t]
-        if self.scales is not None:
-            self.scales.restore(arrays, self.predict_only)
-        if self.frequencies is not None:
-            self.frequencies.restore(arrays)
+        for part in (self.scales, self.frequencies):
+            if part is not None:
+                part.serialize(archive)
 
 
 def _aligned(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:

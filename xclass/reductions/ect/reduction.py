@@ -25,15 +25,13 @@ Idea      There is one regressor for each of the (K - 1) (E + 1) matches and eac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ...binary import finite, gd, gd_sequential
 from ...errors import UsageError
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, conflict, option, refused
 from ..core import label_arrays
 from ..core.base import Learner, Reduction, unsuited
@@ -90,7 +88,7 @@ def check(spec: LearnerSpec) -> None:
         raise UsageError(f"--ect {o.ect} --error {o.error} needs {total} matches, too many; give a smaller --error")
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     """Raise ModelError unless a model has sums for every match, before the matches are drawn."""
     o: Options = spec.options
     least = bracket.matches(o.ect, o.error) + o.error if o.ect > 1 else 1
@@ -164,18 +162,10 @@ class Tournament(Learner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        stored = gd.table_arrays("weights", self.tables[0], self.learner_options.predict_only_model)
-        return {**stored, "drift": self.drift}
-
-    def facts(self) -> dict[str, Any]:
-        return {"outside": self.outside}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            gd.restore_table("weights", self.tables[0], arrays, self.resume, self.rule)
-            stored_arrays.fill("drift", arrays, self.drift)
-            self.outside = stored_arrays.take_count("outside", facts)
+    def serialize(self, archive: Archive) -> None:
+        gd.serialize_table(archive, "weights", self.tables[0], self.rule, self.learner_options)
+        archive.fill("drift", self.drift)
+        self.outside = archive.count("outside", self.outside)
 
 
 REDUCTION = Reduction(

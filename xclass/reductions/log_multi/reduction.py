@@ -26,16 +26,13 @@ Idea      At an inner node the router is trained towards the left if E > e(y) an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ...array_types import Bools, Int64s
 from ...binary import gd
 from ...kernels.direct import DirectCall
-from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import Facts, OptionGroup, Search, one_of, option
 from ..core import label_arrays, tree_routers
 from ..core.base import Reduction, unsuited
@@ -113,7 +110,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return defaults
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     tree_routers.check_arrays(spec, arrays, spec.options.max_predictors)
 
 
@@ -246,29 +243,20 @@ class LomTree(tree_routers.RoutedLearner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        stored = split_tree.arrays(self.tree, self.cells, self.predict_only)
-        stored.update(tree_routers.arrays(self.routers, self.weights_only))
-        return stored
-
-    def facts(self) -> dict[str, Any]:
-        return {"any_label": 1} if self.any_label else {}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; `split_tree.restored` and `split_cells.restored` describe what their checks protect.
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model; `split_tree.restored` and `split_cells.restored` say what their checks protect.
 
         Answers are classes or FIRST_ANSWER, which is 1, so they are at most K. With `--lom_rules vw`, and if the model
         was learned with other labels (`--on_bad_line vw`), they may be any label. Labels are keys and are displayed,
         but they are never used as indices.
         """
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            if "any_label" in facts:
-                stored_arrays.take_fact("any_label", facts, int, 1, 1)
-                self.any_label, self.labels = True, ANY_LABEL
-            self.tree, self.cells = split_tree.restored(
-                arrays, self.labels, self.most_routers, not self.vw_layout, self.predict_only
-            )
-            tree_routers.restore(self.routers, arrays, self.learner_options.resume, self.weights_only)
+        if self.any_label if archive.saves else "any_label" in archive.facts:
+            archive.fact("any_label", 1, 1, 1)
+            self.any_label, self.labels = True, ANY_LABEL
+        self.tree, self.cells = split_tree.serialize(
+            archive, self.tree, self.cells, self.labels, self.most_routers, blocked=not self.vw_layout
+        )
+        tree_routers.serialize(archive, self.routers, self.learner_options)
 
 
 REDUCTION = Reduction(

@@ -14,7 +14,6 @@ versions of all nodes. This module does not know the tree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from ...kernels import hash_table, intrinsics
 from ...kernels.constants import GOLDEN, SPREAD
 from ...kernels.jit import bare
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 
 # positions in a cell: SUM and TRAINED in 64-bit words, ENDED and VERSION in 32-bit words; 64-bit word 0 is the key
 SUM, TRAINED, ENDED, VERSION = 1, 2, 6, 7
@@ -226,13 +225,16 @@ def array(cells: Cells, version: Int64s) -> UInt64s:
     return words[live[np.argsort(words[live, 0])]]
 
 
-def restored(name: str, stored: Mapping[str, Stored], version: Int64s, labels: tuple[int, int]) -> Cells:
-    """Return the table that `array` stored in a model file.
+def serialize(archive: Archive, name: str, cells: Cells, version: Int64s, labels: tuple[int, int]) -> Cells:
+    """Save the cells, or return those of a model.
 
     Strictly ascending keys are distinct, so `find` and `seek` reach each of them. At least half of the cells stay
     empty, where searches end. `version` is int64[nodes], and `labels` are the lowest and highest label allowed.
     """
-    words = stored_arrays.take(name, stored, np.uint64, (None, 4)).copy()
+    words = archive.take(name, array(cells, version), (None, 4))
+    if archive.saves:
+        return cells
+    words = words.copy()
     key, halves = words[:, 0], words.view(np.uint32)
     node = key >> np.uint64(32)
     stored_arrays.check_range(name, node, 1, len(version))

@@ -17,7 +17,6 @@ In the kernels, `a` is a node and `at` the number of a cell. This module does no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from ...array_types import Float64s, Int, Int32s, Int64s
 from ...kernels import intrinsics
 from ...kernels.jit import bare
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from . import split_cells
 from .split_cells import Cells
 
@@ -351,31 +350,31 @@ def is_collapsed(tree: Tree) -> bool:
     return bool(tree.size[NODES] == 1 and tree.size[ROUTERS] > 0)
 
 
-def arrays(tree: Tree, cells: Cells, predict_only: bool = False) -> dict[str, Stored]:
-    """Return the arrays stored in a model file; those that `predict_only` is for have no cells."""
-    nodes = int(tree.size[NODES])
-    stored: dict[str, Stored] = {
-        "tree.link": tree.link[:nodes],
-        "tree.count": tree.count[:nodes],
-        "tree.size": tree.size,
-    }
-    return stored if predict_only else {**stored, "cells": split_cells.array(cells, versions(tree))}
-
-
-def restored(
-    stored: Mapping[str, Stored], labels: tuple[int, int], most_routers: int, blocked: bool, predict_only: bool
+def serialize(
+    archive: Archive, tree: Tree, cells: Cells, labels: tuple[int, int], most_routers: int, blocked: bool
 ) -> tuple[Tree, Cells]:
-    """Return the tree and the cells stored in a model file by `arrays`.
+    """Save the tree and the cells, or return those of a model; predictions alone need no cells.
 
     The checks protect the kernels here and in `split_walk`. They descend by LEFT and RIGHT, ascend by PARENT, reach the
     smallest leaf by SMALLEST, write nodes from NODES on, use the numbers of routers as places of weights, and allocate
     space for DEEPEST levels. So all of these have to belong to one tree, and routers have to be numbered consecutively
-    or, if they are `blocked`, by places in blocks. `labels` are the lowest and highest label allowed. With
-    `predict_only`, the cells may be missing.
+    or, if they are `blocked`, by places in blocks. `labels` are the lowest and highest label allowed.
     """
-    size = stored_arrays.take("tree.size", stored, np.int64, (6,)).copy()
-    link = stored_arrays.take("tree.link", stored, np.int32, (None, 4))
-    count = stored_arrays.take("tree.count", stored, np.int64, (len(link), COLUMNS))
+    nodes = int(tree.size[NODES])
+    size = archive.take("tree.size", tree.size, tree.size.shape)
+    link = archive.take("tree.link", tree.link[:nodes], (None, 4))
+    count = archive.take("tree.count", tree.count[:nodes], (len(link), COLUMNS))
+    if not archive.saves:
+        tree = _checked(size.copy(), link, count, labels, most_routers, blocked)
+    if archive.has("cells"):
+        return tree, split_cells.serialize(archive, "cells", cells, versions(tree), labels)
+    return tree, cells
+
+
+def _checked(
+    size: Int64s, link: Int32s, count: Int64s, labels: tuple[int, int], most_routers: int, blocked: bool
+) -> Tree:
+    """Return the tree of a model after the checks of `serialize`."""
     _check_size(size, len(link), most_routers)
     _check_links(link, int(size[ROOT]))
     tree = new_tree(max(FIRST_NODES, len(link) + 2))._replace(size=size)
@@ -394,9 +393,7 @@ def restored(
         )
     _check_routers(link, size, blocked)
     _check_counts(link, tree.count[: len(link)], labels)
-    if predict_only and "cells" not in stored:
-        return tree, split_cells.new_cells(split_cells.FIRST_CELLS)
-    return tree, split_cells.restored("cells", stored, versions(tree), labels)
+    return tree
 
 
 def _check_size(size: Int64s, nodes: int, most_routers: int) -> None:

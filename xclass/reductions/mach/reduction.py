@@ -18,8 +18,6 @@ Idea      The hash functions are ((a y + b) mod p) mod B with a prime p above al
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +30,8 @@ from ...kernels.constants import GOLDEN, ZERO
 from ...kernels.direct import DirectCall
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, conflict, option, refused
 from ...system import thread_limit
 from ..core import label_arrays, probabilities, seen_labels
@@ -319,17 +318,11 @@ class Mach(Learner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        stored = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
-        return {**stored, "label": self.seen.label[: self.classes_seen]}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; buckets and hash functions follow from the labels and the seed."""
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            gd.restore_table("weights", self.table, arrays, rule=self.rule)
-            label = stored_arrays.take("label", arrays, np.int64, None, 1, HIGHEST_LABEL)
-            if len(np.unique(label)) < len(label):
-                raise stored_arrays.unfit("label", "a label occurs twice")
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model; buckets and hash functions follow from the labels and the seed."""
+        gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
+        label = seen_labels.serialize(archive, "label", self.seen.label[: self.classes_seen])
+        if not archive.saves:
             capacity = max(FIRST_CLASSES, 1 << (len(label) - 1).bit_length()) if len(label) else FIRST_CLASSES
             stored_arrays.check_memory("label", capacity * (32 + 4 * self.repetitions))
             self._set_seen(label, capacity)
@@ -347,7 +340,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, HIGHEST_LABEL, f"--mach {spec.options.mach}"
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     """Raise ModelError unless a model has sums for each bucket, before memory is allocated for them."""
     repetitions, buckets = sizes(spec)
     stored_arrays.check_rows("weights.sums", arrays, repetitions * buckets)

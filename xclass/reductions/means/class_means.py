@@ -22,7 +22,7 @@ from ...binary.finite import LARGEST_VALUE, LEAST_WEIGHT
 from ...errors import OTHER_MODEL, ModelError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from . import kernels, space
 from .kernels import LANES, Classes, Packed, Ring, Settings
 
@@ -290,94 +290,70 @@ class ClassMeans:
 
     # model
 
-    def arrays(self, predicts_only: bool) -> dict[str, Stored]:
-        size, pending = self.size, self.pending_rows
-        stored: dict[str, Stored] = {
-            "centre": self.space.centre, "into": self.space.into, "count": self.classes.weight[:size],
-            "mean": self.classes.mean[:size], "step": self.classes.step[:size], "offset": self.classes.offset[:size],
-        }  # fmt: skip
-        if predicts_only:
-            return stored
-        stored |= {"back": self.space.back, "psi": self.space.psi, "squares": self.classes.squares[:size]}
-        stored["scatter"] = self.scatter
-        stored |= {f"ring.{name}": array[: self.filled] for name, array in self.ring._asdict().items()}
-        return stored | {f"pending.{name}": array[:pending] for name, array in self.pending._asdict().items()}
-
-    def facts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in (*COUNTS, *FACTS)} | {"hits": [float(hit) for hit in self.hits]}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any], labels: int, predicts_only: bool) -> None:
-        """Restore what `arrays` and `facts` returned, for a number of labels; some may miss if it `predicts_only`.
+    def serialize(self, archive: Archive, labels: int) -> None:
+        """Save or restore the learner, for a number of labels.
 
         Numbers of classes are checked, which kernels use as indices, and all other numbers are finite.
         """
-        d, predicts_only = self.d, predicts_only and "back" not in arrays
-        for name, (kind, low, high) in FACTS.items():
-            setattr(self, name, stored_arrays.take_fact(name, facts, kind, low, high))
+        for name, (low, high) in FACTS.items():
+            setattr(self, name, archive.fact(name, getattr(self, name), low, high))
         for name in COUNTS:
-            setattr(self, name, stored_arrays.take_count(name, facts))
-        hits = facts["hits"] if "hits" in facts else None  # noqa: SIM401 (the access is noted)
-        if not (
-            isinstance(hits, list)
-            and len(hits) == 2
-            and all(type(hit) in (int, float) and 0 <= hit <= stored_arrays.MAX_SUM for hit in hits)
-        ):
-            raise stored_arrays.unfit("hits", "two sums of weights are required")
-        self.hits = np.array(hits, np.float64)
-        count = stored_arrays.take("count", arrays, np.float64, None, float(LEAST_WEIGHT), stored_arrays.MAX_SUM)
-        self.size = size = len(count)
+            setattr(self, name, archive.count(name, getattr(self, name)))
+        if archive.saves:
+            archive.facts["hits"] = [float(hit) for hit in self.hits]
+        else:
+            self.hits = _hits(archive.facts)
+        count = archive.take(
+            "count", self.classes.weight[: self.size], None, float(LEAST_WEIGHT), stored_arrays.MAX_SUM
+        )
+        size = len(count)
         if size > labels:
             raise stored_arrays.unfit("count", f"it has {size} classes, but there are {labels} labels")
-        self.reserve(max(size, 1))
-        self.classes.weight[:size] = count
-        psi = np.ones(d, np.float32)
-        back = self.space.back
-        if not predicts_only:
-            psi, back = _numbers("psi", arrays, np.float32, (d,)), _numbers("back", arrays, np.float32, (d, d))
-            stored_arrays.check_range("psi", psi, 1e-12, MOST_NUMBER)
-        self.space = space.Space(
-            _numbers("centre", arrays, np.float64, (d,)), _numbers("into", arrays, np.float32, (d, d)), back, psi
-        )
-        self.classes.mean[:size] = _numbers("mean", arrays, np.float32, (size, d))
-        self.classes.step[:size] = _numbers("step", arrays, np.float32, (size, d))
-        self.classes.offset[:size] = _numbers("offset", arrays, np.float32, (size,))
-        kernels.set_biases(self.classes, size)
-        if not predicts_only:
-            self._restore_learning(arrays, labels)
-        self.pack()
+        if not archive.saves:
+            self.size = size
+            self.reserve(max(size, 1))
+            self.classes.weight[:size] = count
+        for name in ("centre", "into"):
+            archive.fill(name, getattr(self.space, name), -MOST_NUMBER, MOST_NUMBER)
+        for name in ("mean", "step", "offset"):
+            archive.fill(name, getattr(self.classes, name)[:size], -MOST_NUMBER, MOST_NUMBER)
+        if archive.has("back"):
+            self._serialize_learning(archive, labels)
+        if not archive.saves:
+            kernels.set_biases(self.classes, size)
+            self.pack()
 
-    def _restore_learning(self, arrays: Mapping[str, Stored], labels: int) -> None:
-        d, size = self.d, self.size
+    def _serialize_learning(self, archive: Archive, labels: int) -> None:
         most_sum = stored_arrays.MAX_SUM
-        self.scatter = stored_arrays.take("scatter", arrays, np.float64, (d, d), -most_sum, most_sum).copy()
-        squares = stored_arrays.take("squares", arrays, np.float32, (size,), 0, float(kernels.LARGEST_SQUARES))
-        self.classes.squares[:size] = squares
-        for place, kept, most in (("ring", self.ring, RING), ("pending", self.pending, MOST_ROWS - 1)):
-            known = size if place == "ring" else labels
-            rows = math.prod(np.shape(arrays.get(f"{place}.own", ())))
-            if rows > most:
-                raise stored_arrays.unfit(f"{place}.own", f"it has {rows} rows, but at most {most} are kept")
-            for name, array in kept._asdict().items():
-                low, high = {"own": (0, known - 1), "near": (-1, size - 1), "weight": (0, MOST_NUMBER)}.get(
-                    name, (-MOST_NUMBER, MOST_NUMBER)
-                )
-                stored_arrays.fill(f"{place}.{name}", arrays, array[:rows], low, high)
-            if place == "ring":
-                self.filled = rows
-            else:
-                self.pending_rows = rows
+        archive.fill("psi", self.space.psi, 1e-12, MOST_NUMBER)
+        archive.fill("back", self.space.back, -MOST_NUMBER, MOST_NUMBER)
+        archive.fill("scatter", self.scatter, -most_sum, most_sum)
+        archive.fill("squares", self.classes.squares[: self.size], 0, float(kernels.LARGEST_SQUARES))
+        self.filled = self._serialize_rows(archive, "ring", self.ring, self.filled, RING, self.size)
+        rows = self._serialize_rows(archive, "pending", self.pending, self.pending_rows, MOST_ROWS - 1, labels)
+        self.pending_rows = rows
         if self.filled < RING and self.ring_at != self.filled:
             raise stored_arrays.unfit("ring.own", f"it has {self.filled} rows, but the next place is {self.ring_at}")
         if self.pending_rows and self.missing <= 0:
             raise stored_arrays.unfit("pending.own", "its rows fill a block")
 
+    def _serialize_rows(self, archive: Archive, place: str, kept: Ring | Rows, rows: int, most: int, known: int) -> int:
+        if not archive.saves:
+            rows = math.prod(archive.shape(f"{place}.own") or (0,))
+        if rows > most:
+            raise stored_arrays.unfit(f"{place}.own", f"it has {rows} rows, but at most {most} are kept")
+        limits = {"own": (0, known - 1), "near": (-1, self.size - 1), "weight": (0, MOST_NUMBER)}
+        for name, array in kept._asdict().items():
+            archive.fill(f"{place}.{name}", array[:rows], *limits.get(name, (-MOST_NUMBER, MOST_NUMBER)))
+        return rows
+
 
 COUNTS = ("rows", "draws")  # attributes in the model
-FACTS: dict[str, tuple[type, float, float]] = {  # others: type, least and largest value
-    "weight": (float, 0, stored_arrays.MAX_SUM), "omega": (float, 0, MOST_OMEGA),
-    "ring_at": (int, 0, RING - 1), "next_space": (int, FIRST_SPACE, 2 * stored_arrays.MAX_COUNT),
-    "log_tau": (float, LEAST_LOG_TAU, MOST_LOG_TAU), "log_means_tau": (float, LEAST_LOG_TAU, MOST_LOG_TAU),
-    "tau_square": (float, 0, 1e300), "omega_square": (float, 0, 1e300), "means_tau_square": (float, 0, 1e300),
+FACTS: dict[str, tuple[float, float]] = {  # others: least and largest value
+    "weight": (0, stored_arrays.MAX_SUM), "omega": (0, MOST_OMEGA),
+    "ring_at": (0, RING - 1), "next_space": (FIRST_SPACE, 2 * stored_arrays.MAX_COUNT),
+    "log_tau": (LEAST_LOG_TAU, MOST_LOG_TAU), "log_means_tau": (LEAST_LOG_TAU, MOST_LOG_TAU),
+    "tau_square": (0, 1e300), "omega_square": (0, 1e300), "means_tau_square": (0, 1e300),
 }  # fmt: skip
 
 
@@ -386,10 +362,16 @@ def compared_classes(d: int) -> int:
     return min(MOST_COMPARED, max(LEAST_COMPARED, COMPARED_NUMBERS // d))
 
 
-def _numbers(name: str, arrays: Mapping[str, Stored], dtype: Any, shape: tuple[int | None, ...]) -> AnyArray:
-    """Return a copy of a stored array of finite numbers."""
-    array = stored_arrays.take(name, arrays, dtype, shape, -MOST_NUMBER, MOST_NUMBER)
-    return np.array(array)
+def _hits(facts: Mapping[str, Any]) -> Float64s:
+    """Return the sums of weights of a model."""
+    hits = facts["hits"] if "hits" in facts else None  # noqa: SIM401 (the access is noted)
+    if not (
+        isinstance(hits, list)
+        and len(hits) == 2
+        and all(type(hit) in (int, float) and 0 <= hit <= stored_arrays.MAX_SUM for hit in hits)
+    ):
+        raise stored_arrays.unfit("hits", "two sums of weights are required")
+    return np.array(hits, np.float64)
 
 
 def _rows(n: int, d: int) -> Float32s:

@@ -25,7 +25,8 @@ Idea      Rows are sent to a space (`space`) in which classes have the covarianc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from ...binary import finite, gd
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import UsageError
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ...options.declare import OptionGroup, no_effect, option, refused, warned
 from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import Learner, Reduction, taken
@@ -274,26 +275,19 @@ class Means(Learner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        labels: dict[str, Stored] = {"label": self.seen.label[: self.classes_seen]}
-        return labels if self.classes is None else labels | self.classes.arrays(self.predict_only)
-
-    def facts(self) -> dict[str, Any]:
-        return {} if self.classes is None else self.classes.facts()
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; `ClassMeans.restore` says what its checks protect."""
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            label = stored_arrays.take("label", arrays, np.int64, None, 1, HIGHEST_LABEL)
-            if len(np.unique(label)) < len(label):
-                raise stored_arrays.unfit("label", "a label occurs twice")
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model; `ClassMeans.serialize` says what its checks protect."""
+        label = seen_labels.serialize(archive, "label", self.seen.label[: self.classes_seen])
+        if not archive.saves:
             self.set_labels(label)
-            if "centre" in arrays:
-                d = len(stored_arrays.take("centre", arrays, np.float64, None))
+            shape = archive.shape("centre")
+            if shape is not None:
+                d = math.prod(shape)
                 if not 1 <= d <= MOST_COLUMNS:
                     raise stored_arrays.unfit("centre", f"it has {d} numbers, but 1 to {MOST_COLUMNS} are allowed")
                 self.classes = self.new_classes(d)
-                self.classes.restore(arrays, facts, len(label), self.predict_only)
+        if self.classes is not None:
+            self.classes.serialize(archive, len(label))
 
 
 def _seen(label: Int64s, capacity: int) -> Seen:

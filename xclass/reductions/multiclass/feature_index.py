@@ -30,20 +30,20 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt32s, UInt64s
-from ...data.batch import HIGHEST_LABEL, Batch
+from ...data.batch import Batch
 from ...kernels import fast_math, hash_table, top_k
 from ...kernels.constants import LARGEST, ZERO
 from ...kernels.direct import DirectCall
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
-from ..core import label_arrays
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
+from ..core import label_arrays, seen_labels
 from . import index_rows
 
 GAIN, SHRINK = 10.0, 25.0  # of the cosine: its scale, and what is added to the length of a centroid
@@ -141,64 +141,53 @@ class FeatureIndex:
         self._kernel(self.index, batch, share, label, learns, again, begin, end, scratch, opinions)
         self._scratches.append(scratch)
 
-    def arrays(self, predict_only: bool = False) -> dict[str, Stored]:
-        index, size = self.index, int(self.index.size[0])
-        rows: dict[str, Stored]
-        if len(index.bitmap):
-            n = 2 * int(index.first[-1])
-            rows = {"index.index": index_rows.slots_in_use(index), "index.class": index.pair[0:n:2]}
-            rows["index.count"] = index.times[1:n:2]
-        else:
-            planes = {"class": index.pair[0::2], "count": index.times[1::2]}
-            rows = stored_arrays.pack_table("index", planes, index.pair.view(np.uint64))
-        return {
-            **rows,
-            **({} if predict_only else stored_arrays.pack_table("index_rows", {"wear": index.wear})),
-            "index_classes.label": index.label[:size],
-            "index_classes.weight": index.weight[:size],
-            "index_classes.norm2": index.norm2[:size],
-        }
-
-    def restore(self, arrays: Mapping[str, Stored], predict_only: bool = False) -> None:
-        """Fill a new index with the arrays of a model file, see `arrays`; some may miss if `predict_only` is set.
+    def serialize(self, archive: Archive) -> None:
+        """Save the index, or fill a new one from a model.
 
         The numbers of classes are used as indices, so they are checked to be below the number of classes. Labels must
         differ, because each has one cell of the hash table.
         """
-        label = stored_arrays.take("index_classes.label", arrays, np.int64, None, 1, HIGHEST_LABEL)
-        if len(np.unique(label)) < len(label):
-            raise stored_arrays.unfit("index_classes.label", "a label occurs twice")
-        self.reserve(len(label))
-        index = self.index = self._with_rows(arrays, len(label))
-        for name, target in (("weight", index.weight), ("norm2", index.norm2)):
-            stored = stored_arrays.take(f"index_classes.{name}", arrays, np.float64, label.shape, 0, sys.float_info.max)
-            target[: len(label)] = stored
-        if not predict_only or "index_rows.wear" in arrays:
+        size = int(self.index.size[0])
+        label = seen_labels.serialize(archive, "index_classes.label", self.index.label[:size])
+        if not archive.saves:
+            size = len(label)
+            self.reserve(size)
+        index = self.index = self._with_rows(archive, size)
+        for name, array in (("weight", index.weight), ("norm2", index.norm2)):
+            archive.fill(f"index_classes.{name}", array[:size], 0, sys.float_info.max)
+        if archive.has("index_rows.wear"):
             wear = index.wear if len(index.wear) else np.zeros(1 << self._bits, np.float32)
-            stored_arrays.unpack_in_ranges("index_rows", arrays, {"wear": wear}, {"wear": (0, LARGEST)})
-        index.label[: len(label)] = label
-        index.size[0] = len(label)
-        enter_labels(index)
+            archive.table("index_rows", {"wear": wear}, {"wear": (0, LARGEST)})
+        if not archive.saves:
+            index.label[:size], index.size[0] = label, size
+            enter_labels(index)
 
-    def _with_rows(self, arrays: Mapping[str, Stored], classes: int) -> Index:
-        """Return the index with the rows of a model file; one that is packed stays so if few slots are in use."""
+    def _with_rows(self, archive: Archive, classes: int) -> Index:
+        """Save the rows, or return the index with those of a model; one that is packed stays so if few are in use."""
         bits, index = self._bits, self.index
-        planes = {"class": np.uint32, "count": np.float32}
         ranges = {"class": (0, classes), "count": (0, LARGEST)}
-        packed = len(index.bitmap) > 0
-        few = stored_arrays.rows_in_use("index", arrays, index.slots << bits, planes) if packed else None
-        if few is not None:
-            slot, rows = few
-            for plane, x in rows.items():
-                stored_arrays.check_range(f"index.{plane}", x, *ranges[plane])
-            packed_rows = index_rows.packed_rows(bits, index.slots, slot, rows["class"], rows["count"])
-            index = index._replace(**packed_rows._asdict())
-        else:
-            if packed:
-                stored_arrays.check_memory("index.class", PAIR_BYTES * index.slots << bits)
-                index = index._replace(**index_rows.all_rows(bits, index.slots)._asdict())
-            pairs = {"class": index.pair[0::2], "count": index.times[1::2]}
-            stored_arrays.unpack_in_ranges("index", arrays, pairs, ranges)
+        if len(index.bitmap):
+            if archive.saves:
+                n = 2 * int(index.first[-1])
+                rows = {
+                    "index": index_rows.slots_in_use(index),
+                    "class": index.pair[0:n:2],
+                    "count": index.times[1:n:2],
+                }
+                archive.arrays.update({f"index.{name}": array for name, array in rows.items()})
+                return index
+            planes = {"class": np.uint32, "count": np.float32}
+            few = stored_arrays.rows_in_use("index", archive.arrays, index.slots << bits, planes)
+            if few is not None:
+                slot, own = few
+                for plane, x in own.items():
+                    stored_arrays.check_range(f"index.{plane}", x, *ranges[plane])
+                packed_rows = index_rows.packed_rows(bits, index.slots, slot, own["class"], own["count"])
+                return index._replace(**packed_rows._asdict())
+            stored_arrays.check_memory("index.class", PAIR_BYTES * index.slots << bits)
+            index = index._replace(**index_rows.all_rows(bits, index.slots)._asdict())
+        pairs = {"class": index.pair[0::2], "count": index.times[1::2]}
+        archive.table("index", pairs, ranges, index.pair.view(np.uint64))
         return index
 
 
@@ -218,7 +207,7 @@ def _with_capacity(index: Index, classes: int) -> Index:
     return larger
 
 
-def check_sizes(arrays: Mapping[str, Stored], slots: int, bits: int) -> None:
+def check_sizes(arrays: Arrays, slots: int, bits: int) -> None:
     """Refuse a model whose index has rows of another size, before memory is allocated for them."""
     if "index.index" not in arrays and "index.class" in arrays:
         rows = np.shape(arrays["index.class"])

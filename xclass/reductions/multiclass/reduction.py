@@ -12,7 +12,7 @@ Differs   from trees alone (`cpt`): their probabilities only propose. A tree tha
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -22,7 +22,7 @@ from ...binary import loss
 from ...data import batch_ops
 from ...data.batch import Batch
 from ...kernels.direct import DirectCall
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ..core.contract import BatchTask, empty_task
 from ..core.further_passes import FurtherPasses
 from ..core.spec import LearnerSpec
@@ -240,18 +240,9 @@ class Multiclass(ProbabilityTree):
             self.share(job, jobs)
         return current[0], ranked
 
-    def arrays(self) -> dict[str, Stored]:
-        stored = super().arrays()
-        if self.index is not None:
-            stored.update(self.index.arrays(self.predict_only))
-        if self.searched is not None:
-            stored.update(self.searched.arrays())
-        return {**stored, **reranking.arrays(self.scorers, self.predict_only)}
-
-    def _restore(self, arrays: Mapping[str, Stored]) -> None:
-        super()._restore(arrays)
-        if self.index is not None:
-            self.index.restore(arrays, self.predict_only)
-        if self.searched is not None:
-            self.searched.restore(arrays)
-        self.scorers = reranking.restored(self.scorers, arrays)
+    def serialize(self, archive: Archive) -> None:
+        super().serialize(archive)
+        for part in (self.index, self.searched):
+            if part is not None:
+                part.serialize(archive)
+        self.scorers = reranking.serialize(archive, self.scorers)

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -48,8 +47,7 @@ from ...data.batch import Batch
 from ...kernels import fast_math, top_k
 from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import bare, jit
-from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ..core import label_arrays, probabilities
 from . import feature_index
 
@@ -147,24 +145,16 @@ def scratch(batch: Batch, candidates: int) -> Scratch:
     )  # fmt: skip
 
 
-def arrays(scorers: Scorers, predict_only: bool = False) -> dict[str, Stored]:
-    """Return the arrays that a model file stores, without G of the weights if `predict_only` is set."""
-    return {"scorers.state": scorers.state, **tagged_words.arrays("scorers", scorers.weights.words, predict_only)}
-
-
-def restored(scorers: Scorers, stored: Mapping[str, Stored]) -> Scorers:
-    """Return new scorers filled with the arrays of a model file, see `arrays`.
+def serialize(archive: Archive, scorers: Scorers) -> Scorers:
+    """Save scorers, or return new ones filled from a model.
 
     Sums of squared slopes never fall below their initial values, so they are never 0; parameters are bounded so that
     their products stay finite.
     """
-    state = stored_arrays.take("scorers.state", stored, np.float64, (2, NUMBERS))
-    for number, (value, total) in enumerate(state.T):
-        low, high = LIMITS.get(number, (-LARGEST_PARAMETER, LARGEST_PARAMETER))
-        stored_arrays.check_range("scorers.state", value, low, high)
-        stored_arrays.check_range("scorers.state", total, scorers.state[1, number], sys.float_info.max)
-    scorers.state[:] = state
-    words = tagged_words.restored("scorers", scorers.weights.words, stored)
+    low, high = np.array([LIMITS.get(n, (-LARGEST_PARAMETER, LARGEST_PARAMETER)) for n in range(NUMBERS)]).T
+    most = np.full(NUMBERS, sys.float_info.max)
+    archive.fill("scorers.state", scorers.state, [low, scorers.state[1].copy()], [high, most])
+    words = tagged_words.serialize(archive, "scorers", scorers.weights.words)
     return scorers._replace(weights=scorers.weights._replace(words=words))
 
 

@@ -13,13 +13,11 @@ Names     number: of an example, among those that are learned for the first time
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from ...array_types import AnyArray, Bools, Float64s, Int64s
+from ...array_types import Bools, Float64s, Int64s
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 
 LEAST_SHARE = 0.001
 TRIED = 16
@@ -98,17 +96,16 @@ class SearchedTrees:
             return []
         return [f"trees searched = {self.now} of {self._trees}, because the others add less than 1 label in 1000"]
 
-    def arrays(self) -> dict[str, AnyArray]:
+    def serialize(self, archive: Archive) -> None:
         self.state[DECIDED] = next(reversed(self._decided.values()), 0)
-        return {"searched_trees": self.state.copy()}
-
-    def restore(self, arrays: Mapping[str, Stored]) -> None:
-        state = stored_arrays.take("searched_trees", arrays, np.float64, self.state.shape)
-        stored_arrays.check_range("searched_trees", state[ADDED:], 0, stored_arrays.MAX_SUM)
-        state = np.concatenate([stored_arrays.counts("searched_trees", state[:ADDED]), state[ADDED:]])
-        stored_arrays.check_range("searched_trees", state[SEARCHED], 1, self._trees)
-        stored_arrays.check_range("searched_trees", state[DECIDED], 0, self._trees)
-        self.replace(np.floor(state))
+        state, most = self.state.copy(), 2 * stored_arrays.MAX_COUNT
+        low, high = np.zeros(len(state)), np.full(len(state), stored_arrays.MAX_SUM)
+        low[SEARCHED] = 1
+        high[[COUNTED, WINDOW]], high[[SEARCHED, DECIDED]] = most, self._trees
+        archive.fill("searched_trees", state, low, high)
+        if not archive.saves:
+            state[:ADDED] = np.minimum(state[:ADDED], stored_arrays.MAX_COUNT)
+            self.replace(np.floor(state))
 
     def replace(self, state: Float64s) -> None:
         """Continue from another state."""

@@ -9,17 +9,16 @@ Differs   from `reduction` where examples have dense rows: while none of them ha
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from ...array_types import Bools, Float64s, UInt32s
+from ...array_types import Bools, UInt32s
 from ...data.batch import HIGHEST_LABEL
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ..core.base import TAKEN, UNSUITED, Reduction
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
@@ -141,34 +140,19 @@ class MulticlassWithRows(Multiclass):
         self.means.want(wanted)
         self.means.report = self.report
 
-    def arrays(self) -> dict[str, Stored]:
-        stored = super().arrays()
-        if self.means.classes is None:
-            return stored
-        rows = {PREFIX + name: array for name, array in self.means.arrays().items()}
-        return {**stored, **rows, "pool": self.pool}
-
-    def facts(self) -> dict[str, Any]:
-        if self.means.classes is None:
-            return {}
-        return {**self.means.facts(), "has_features": int(self.has_features)}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        rows = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
-        others = {name: array for name, array in arrays.items() if not name.startswith(PREFIX)}
-        if rows:
-            facts = dict(facts)
-            self.has_features = bool(stored_arrays.take_fact("has_features", facts, int, 0, 1))
-            del facts["has_features"]
-            self.means.restore(rows, facts)
-            facts = {}
-            pool: Float64s = stored_arrays.take("pool", others, np.float64, (2, 2))
-            stored_arrays.check_range("pool", pool[0], 0.0, opinion_pool.LARGEST)
-            stored_arrays.check_range("pool", pool[1], opinion_pool.FIRST_SQUARES, sys.float_info.max)
-            self.pool = np.array(pool)
-            del others["pool"]
-        super().restore(others, facts)
-        self.has_features = self.has_features or super().classes_seen > 0
+    def serialize(self, archive: Archive) -> None:
+        archive.prefix = PREFIX
+        has_rows = self.means.classes is not None if archive.saves else archive.shape("label") is not None
+        if has_rows:
+            self.means.serialize(archive)
+        archive.prefix = ""
+        if has_rows:
+            self.has_features = bool(archive.fact("has_features", int(self.has_features), 0, 1))
+            low, high = [[0.0], [opinion_pool.FIRST_SQUARES]], [[opinion_pool.LARGEST], [sys.float_info.max]]
+            archive.fill("pool", self.pool, low, high)
+        super().serialize(archive)
+        if not archive.saves:
+            self.has_features = self.has_features or super().classes_seen > 0
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
@@ -176,7 +160,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     """Refuse a model with another number of trees or rows of the index, before memory is allocated for them."""
     stored_arrays.check_rows("random", arrays, spec.options.trees)
     if spec.options.rerank and spec.options.index_slots:

@@ -9,7 +9,6 @@ Names     n weight of the examples of a label.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +17,11 @@ from ...array_types import Bools, Float64s, Int, Int64s
 from ...data.batch import Batch
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ..core import label_arrays
 
 MOST_ALL = 1024  # labels up to which all of them are proposed
 FREQUENT = 64  # labels that are proposed if there are more
-LISTS = ("first", "frequent", "state")  # fields of `Labels` without an item for each label
 SEEN = 0  # position in `Labels.state`: number of labels
 
 
@@ -54,25 +52,16 @@ def most_proposed(labels: Labels, new: int) -> int:
     return max(FREQUENT, min(MOST_ALL, int(labels.state[SEEN]) + new))
 
 
-def arrays(labels: Labels, highest: int) -> dict[str, Stored]:
-    """Return the arrays of a model file, for labels up to `highest`."""
-    weight = with_labels(labels, highest).weight[: highest + 1]
-    return {"labels.weight": weight, **{f"labels.{name}": getattr(labels, name) for name in LISTS}}
-
-
-def restored(arrays: Mapping[str, Stored], highest: int) -> Labels:
-    """Return the labels of a model file, see `arrays`."""
-    labels = with_labels(new_labels(), highest)
-    weight = stored_arrays.take("labels.weight", arrays, np.float64, (highest + 1,), 0, stored_arrays.MAX_SUM)
-    seen = stored_arrays.take("labels.state", arrays, np.int64, labels.state.shape)[SEEN]
-    if seen != np.count_nonzero(weight):
-        raise stored_arrays.unfit(
-            "labels.state", f"it counts {seen} labels, but {np.count_nonzero(weight)} have examples"
-        )
-    labels.weight[: highest + 1] = weight
-    for name in LISTS:
-        values = stored_arrays.take(f"labels.{name}", arrays, np.int64, getattr(labels, name).shape, 0, highest)
-        getattr(labels, name)[:] = values
+def serialize(archive: Archive, labels: Labels, highest: int) -> Labels:
+    """Save labels up to `highest`, or return those of a model."""
+    labels = with_labels(labels, highest)
+    weight = labels.weight[: highest + 1]
+    archive.fill("labels.weight", weight, 0, stored_arrays.MAX_SUM)
+    for name in ("first", "frequent", "state"):
+        archive.fill(f"labels.{name}", getattr(labels, name), 0, highest)
+    seen, known = labels.state[SEEN], np.count_nonzero(weight)
+    if not archive.saves and seen != known:
+        raise stored_arrays.unfit("labels.state", f"it counts {seen} labels, but {known} have examples")
     return labels
 
 

@@ -16,7 +16,6 @@ Names     sim inner product of two examples of length 1 | row, slot: the example
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from ...kernels import top_k
 from ...kernels.constants import GOLDEN, ZERO
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ...system import sparse_memory
 from ..core import label_arrays
 from . import features
@@ -89,48 +88,29 @@ def new_scratch(most_features: int, labels: int) -> Scratch:
     )  # fmt: skip
 
 
-def arrays(rows: Neighbours) -> dict[str, Stored]:
-    """Return the arrays of a model file: the rows that are used, without their empty slots, and the labels."""
-    row = np.flatnonzero(rows.used)
-    used = rows.used[row]
-    filled = np.arange(SLOTS) < used[:, None]
-    pair = rows.pair.reshape(-1, SLOTS, 2)[row][filled]
-    examples, labels = (min(int(n), size) for n, size in zip(rows.state, (KEPT + 1, len(rows.label)), strict=True))
-    return {
-        "neighbours.row": row.astype(np.uint32),
-        "neighbours.used": used,
-        "neighbours.example": np.ascontiguousarray(pair[:, 0]),
-        "neighbours.value": np.ascontiguousarray(pair[:, 1]).view(np.float32),
-        "neighbours.place": rows.place[: examples + 1],
-        "neighbours.size": rows.size[: examples + 1],
-        "neighbours.label": rows.label[:labels],
-        "neighbours.state": rows.state,
-    }
+def serialize(archive: Archive, rows: Neighbours, labels: int) -> None:
+    """Save the rows that are used, without their empty slots, and the labels, or fill new rows from a model.
 
-
-def restore(rows: Neighbours, arrays: Mapping[str, Stored], labels: int) -> None:
-    """Fill new rows with the arrays of a model file; no label may be above `labels`."""
-    row = stored_arrays.take("neighbours.row", arrays, np.uint32, None)
-    used = stored_arrays.take("neighbours.used", arrays, np.uint32, row.shape, 1, 2 * SLOTS - 1)
+    No label of the model may be above `labels`.
+    """
+    pairs = rows.pair.reshape(-1, SLOTS, 2)
+    row = archive.take("neighbours.row", np.flatnonzero(rows.used).astype(np.uint32))
     if len(row) and not (row[-1] < len(rows.used) and (row[1:] > row[:-1]).all()):
         raise stored_arrays.unfit("neighbours.row", f"its row numbers are not rising, or exceed {len(rows.used)}")
+    used = archive.take("neighbours.used", rows.used[row], row.shape, 1, 2 * SLOTS - 1)
     filled = np.arange(SLOTS) < used[:, None]
-    shape = (int(np.count_nonzero(filled)),)
-    pair = np.zeros((len(row), SLOTS, 2), np.uint32)
-    value = stored_arrays.take("neighbours.value", arrays, np.float32, shape, -1.001, 1.001)
-    pair[filled, 0] = stored_arrays.take("neighbours.example", arrays, np.uint32, shape)
-    pair[filled, 1] = value.view(np.uint32)
-    rows.pair.reshape(-1, SLOTS, 2)[row] = pair
-    rows.used[row] = used
-    state = stored_arrays.take("neighbours.state", arrays, np.int64, rows.state.shape)
-    rows.state[:] = stored_arrays.counts("neighbours.state", state)
-    examples, labels_kept = min(int(state[EXAMPLES]) + 1, len(rows.place)), min(int(state[LABELS]), len(rows.label))
-    place = stored_arrays.take("neighbours.place", arrays, np.int64, (examples,))
-    rows.place[: len(place)] = stored_arrays.counts("neighbours.place", place)
-    size = stored_arrays.take("neighbours.size", arrays, np.uint32, place.shape, 0, len(rows.label))
-    rows.size[: len(size)] = size
-    label = stored_arrays.take("neighbours.label", arrays, np.uint32, (labels_kept,), 1, labels)
-    rows.label[: len(label)] = label
+    own = pairs[row][filled] if archive.saves else np.empty((np.count_nonzero(filled), 2), np.uint32)
+    archive.fill("neighbours.value", own[:, 1].view(np.float32), -1.001, 1.001)
+    archive.fill("neighbours.example", own[:, 0])
+    archive.fill_counts("neighbours.state", rows.state)
+    if not archive.saves:
+        pair = np.zeros((len(row), SLOTS, 2), np.uint32)
+        pair[filled] = own
+        pairs[row], rows.used[row] = pair, used
+    examples, kept = min(int(rows.state[EXAMPLES]) + 1, len(rows.place)), min(int(rows.state[LABELS]), len(rows.label))
+    archive.fill_counts("neighbours.place", rows.place[:examples])
+    archive.fill("neighbours.size", rows.size[:examples], 0, len(rows.label))
+    archive.fill("neighbours.label", rows.label[:kept], 1, labels)
 
 
 # -- kernels

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +37,7 @@ from ...kernels import fast_math, top_k
 from ...kernels.constants import GOLDEN, LARGEST, ONE, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ..core import label_arrays
 from ..multiclass import feature_index
 from . import features
@@ -124,35 +123,21 @@ def new_ranking(n: int, most: int) -> Ranked:
     return Ranked(np.zeros((n, most), np.int64), np.zeros((n, most)), np.zeros(n, np.int64), np.zeros(n))
 
 
-def arrays(scorers: Scorers, labels: int, predict_only: bool) -> dict[str, Stored]:
-    """Return the arrays that a model file stores, for so many labels, without G if `predict_only` is set."""
-    stored: dict[str, Stored] = {"ranking.state": scorers.state, "regularisation": scorers.regularisation}
-    for name in _stored(predict_only):
-        stored[f"ranking.{name}"] = getattr(scorers, name)[: labels + 1]
-    return {**stored, **tagged_words.arrays("scorers", scorers.words, predict_only)}
-
-
-def _stored(predict_only: bool) -> tuple[str, ...]:
-    return tuple(name for name in BY_LABEL if not (predict_only and name == "bias_g"))
-
-
-def restored(scorers: Scorers, stored: Mapping[str, Stored], labels: int, predict_only: bool) -> Scorers:
-    """Return new scorers filled with the arrays of a model file, see `arrays`; some may miss if `predict_only` is set.
+def serialize(archive: Archive, scorers: Scorers, labels: int) -> Scorers:
+    """Save scorers for so many labels, or return new ones filled from a model.
 
     Parameters are bounded so that their products stay finite, and sums of squared slopes are never below the initial 1.
     """
-    state = stored_arrays.take("ranking.state", stored, np.float64, (2, NUMBERS))
-    stored_arrays.check_range("ranking.state", state[0], -LARGEST_PARAMETER, LARGEST_PARAMETER)
-    stored_arrays.check_range("ranking.state", state[0, EXPONENT:], 0, LARGEST_EXPONENT)
-    stored_arrays.check_range("ranking.state", state[1], 1, sys.float_info.max)
-    scorers.state[:] = state
-    scorers.regularisation[:] = arow.restored_regularisation(stored, LEAST_GIVEN_R, MOST_GIVEN_R)
+    low, high = np.full((2, NUMBERS), -LARGEST_PARAMETER), np.full((2, NUMBERS), LARGEST_PARAMETER)
+    low[0, EXPONENT:], high[0, EXPONENT:] = 0, LARGEST_EXPONENT
+    low[1], high[1] = 1, sys.float_info.max
+    archive.fill("ranking.state", scorers.state, low, high)
+    arow.serialize_regularisation(archive, scorers.regularisation, LEAST_GIVEN_R, MOST_GIVEN_R)
     scorers = with_labels(scorers, labels)
-    for name in _stored(predict_only and "ranking.bias_g" not in stored):
-        target = getattr(scorers, name)
-        values = stored_arrays.take(f"ranking.{name}", stored, target.dtype, (labels + 1,), *BY_LABEL[name])
-        target[: labels + 1] = values
-    return scorers._replace(words=tagged_words.restored("scorers", scorers.words, stored))
+    for name, limits in BY_LABEL.items():
+        if name != "bias_g" or archive.has("ranking.bias_g"):
+            archive.fill(f"ranking.{name}", getattr(scorers, name)[: labels + 1], *limits)
+    return scorers._replace(words=tagged_words.serialize(archive, "scorers", scorers.words))
 
 
 def copied(scorers: Scorers) -> Scorers:

@@ -11,9 +11,8 @@ Differs   from `multiclass`, which has the same index and tagged words: labels a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +20,8 @@ from ...array_types import Bools, Int64s
 from ...binary import adagrad, document_frequency, finite, gd, tagged_words
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import between, option, refused, warned
 from ..core import label_arrays, label_lists
 from ..core.base import Reduction
@@ -234,27 +234,15 @@ class Multilabel(label_lists.MultilabelLearner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
+    def serialize(self, archive: Archive) -> None:
+        self.serialize_counts(archive)
         labels = len(self.counts) - 1
-        return {
-            **self.count_arrays(),
-            **self.frequencies.arrays(),
-            **frequent.arrays(self.labels, labels),
-            **neighbours.arrays(self.neighbours),
-            **self.index.arrays(self.predict_only),
-            **ranking.arrays(ranking.with_labels(self.scorers, labels), labels, self.predict_only),
-        }
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            self.restore_counts(arrays, facts)
-            labels = len(self.counts) - 1
-            self.frequencies.restore(arrays)
-            self.labels = frequent.restored(arrays, labels)
-            neighbours.restore(self.neighbours, arrays, labels)
-            self.index.restore(arrays, self.predict_only)
-            stored_arrays.check_range("index_classes.label", arrays["index_classes.label"], 1, labels)
-            self.scorers = ranking.restored(self.scorers, arrays, labels, self.predict_only)
+        self.frequencies.serialize(archive)
+        self.labels = frequent.serialize(archive, self.labels, labels)
+        neighbours.serialize(archive, self.neighbours, labels)
+        self.index.serialize(archive)
+        self.scorers = ranking.serialize(archive, self.scorers, labels)
+        stored_arrays.check_range("index_classes.label", archive.arrays["index_classes.label"], 1, labels)
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
@@ -267,7 +255,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return {**gd.resolve_defaults(spec.binary, 1, True), **resolved}
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     """Refuse a model with another index, before memory is allocated for it."""
     feature_index.check_sizes(arrays, SLOTS, INDEX_BITS)
 

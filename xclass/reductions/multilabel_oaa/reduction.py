@@ -12,7 +12,6 @@ Differs   from the papers (docs/papers.md says why, and what it costs):
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,8 @@ from ...kernels import fast_math, top_k
 from ...kernels.constants import HALF, ONE
 from ...kernels.jit import jit
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import option
 from ..core import label_arrays, label_lists
 from ..core.base import Reduction
@@ -207,14 +207,9 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        table = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
-        return {**table, **self.count_arrays()}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            self.restore_counts(arrays, facts)
-            gd.restore_table("weights", self.table, arrays, self.resume, self.rule)
+    def serialize(self, archive: Archive) -> None:
+        self.serialize_counts(archive)
+        gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
@@ -228,7 +223,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return resolved
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     """Raise ModelError unless a model has K labels, before memory is allocated for them."""
     stored_arrays.check_rows(label_lists.COUNTS, arrays, spec.options.multilabel_oaa + 1)
 

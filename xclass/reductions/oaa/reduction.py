@@ -16,16 +16,14 @@ Idea      A feature has a row of K neighbouring weights, row `hash mod rows`, so
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ...array_types import Bools, Float32s, Int32s, Int64s
 from ...binary import finite, gd
 from ...errors import UsageError
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import Facts, OptionGroup, Search, conflict, no_effect, one_of, option
 from ..core import label_arrays, probabilities
 from ..core.base import Reduction, split_range
@@ -85,7 +83,7 @@ def check(spec: LearnerSpec) -> None:
         )
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     """Raise ModelError unless a model has K classes, before memory is allocated for them."""
     stored_arrays.check_rows("order", arrays, spec.options.oaa)
 
@@ -256,33 +254,25 @@ class OneAgainstAll(scorers.ClassScorers):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        stored = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
-        return {**stored, "order": self.order, "random": self.random}
-
-    def facts(self) -> dict[str, Any]:
-        return {"indexing": self.indexing, "next": int(self.next_negative)}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model.
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model.
 
         `class_rows.draw_negatives` continues in `order` at `next_negative` until it has enough classes other than the
         label's, so `order` has to contain every class once. `random` is the state of a generator, for which any number
-        is valid. `gd.restore_table` describes what its checks protect.
+        is valid.
         """
-        indexing = self.options.indexing
-        low = 0 if indexing is None else indexing
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            gd.restore_table("weights", self.table, arrays, self.resume, self.rule)
-            stored_arrays.fill("order", arrays, self.order)
-            stored_arrays.check_permutation("order", self.order)
-            stored_arrays.fill("random", arrays, self.random)
-            known = stored_arrays.take_fact("indexing", facts, int, low, UNDECIDED)
-            self.indexing = known if indexing is None else indexing  # which a learner of numbers had not decided
-            self.next_negative = stored_arrays.take_fact("next", facts, int, 0, self.classes - 1)
-            if self.as_vw and indexing is None:  # VW does not store the detected base
-                self.indexing = UNDECIDED
-        if self.as_vw:  # VW shuffles the classes again and starts with the first one
+        given = self.options.indexing
+        gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
+        archive.fill("order", self.order)
+        archive.fill("random", self.random)
+        known = archive.fact("indexing", self.indexing, given or 0, UNDECIDED)
+        self.next_negative = archive.fact("next", int(self.next_negative), 0, self.classes - 1)
+        if archive.saves:
+            return
+        stored_arrays.check_permutation("order", self.order)
+        self.indexing = known if given is None else given  # which a learner of numbers had not decided
+        if self.as_vw:  # VW does not store the detected base, shuffles the classes again and starts with the first one
+            self.indexing = UNDECIDED if given is None else given
             self.next_negative = 0
             if self.sampled:
                 self.order[:] = np.arange(self.classes)

@@ -25,8 +25,7 @@ Differs   from the papers (docs/papers.md says why, and what it costs):
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -35,8 +34,7 @@ from ...binary import adagrad, arow, document_frequency, finite, gd, tagged_word
 from ...data.batch import Batch
 from ...errors import DataError
 from ...kernels.constants import LARGEST, ONE
-from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ..core import label_arrays, label_lists, probabilities
 from ..core.base import Reduction
 from ..core.calibration import Result
@@ -214,36 +212,23 @@ class LabelTree(MultilabelLearner):
             results.append(tree_file.result(self.options.save_tree, [self.tree], names, self.lowest))
         return results
 
-    def arrays(self) -> dict[str, Stored]:
-        m = int(self.tree.size[nodes.NODES])
-        return {
-            **label_tree.arrays("tree", self.tree),
-            **tagged_words.arrays("weights", self.nodes.words, self.predict_only),
-            "bias": self.nodes.bias[: max(m, 1)],
-            **({} if self.predict_only else {"seen": self.nodes.seen[: max(m, 1)]}),
-            "random": self.random,
-            "regularisation": self.nodes.regularisation,
-            **self.frequencies.arrays(),
-            **self.count_arrays(),
-        }
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; `label_tree.restored` and `tagged_words.restored` say what their checks protect."""
-        self.sample = None
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            self._set_tree(
-                label_tree.restored("tree", arrays), tagged_words.restored("weights", self.nodes.words, arrays)
-            )
-            m = max(int(self.tree.size[nodes.NODES]), 1)
-            self.nodes.bias[:m] = stored_arrays.take("bias", arrays, np.float32, (m,), -LARGEST, LARGEST)
-            if self.predict_only and "seen" not in arrays:
-                self.nodes.seen[0] = ONE  # so that the root is scored, which may have learned
-            else:
-                self.nodes.seen[:m] = stored_arrays.take("seen", arrays, np.float32, (m,), 0, LARGEST)
-            self.nodes.regularisation[:] = arow.restored_regularisation(arrays, nodes.LEAST_R, nodes.MOST_R)
-            self.random[:] = stored_arrays.take("random", arrays, np.uint64, (1,))
-            self.frequencies.restore(arrays)
-            self.restore_counts(arrays, facts)
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model; the functions called here say what their checks protect."""
+        tree, words = label_tree.serialize(archive, "tree", self.tree), self.nodes.words
+        words = tagged_words.serialize(archive, "weights", words)
+        if not archive.saves:
+            self.sample = None
+            self._set_tree(tree, words)
+        m = max(int(self.tree.size[nodes.NODES]), 1)
+        archive.fill("bias", self.nodes.bias[:m], -LARGEST, LARGEST)
+        if archive.has("seen"):
+            archive.fill("seen", self.nodes.seen[:m], 0, LARGEST)
+        elif not archive.saves:
+            self.nodes.seen[0] = ONE  # so that the root is scored, which may have learned
+        arow.serialize_regularisation(archive, self.nodes.regularisation, nodes.LEAST_R, nodes.MOST_R)
+        archive.fill("random", self.random)
+        self.frequencies.serialize(archive)
+        self.serialize_counts(archive)
 
 
 REDUCTION = Reduction(

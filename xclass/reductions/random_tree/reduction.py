@@ -13,8 +13,7 @@ Idea      Each of the K - 1 inner nodes has a router, which learns whether the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,8 @@ from ...data.batch import Batch
 from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
-from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, option, refused
 from ..core import label_arrays, tree_routers
 from ..core.base import Reduction, unsuited
@@ -181,7 +180,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return tree_routers.resolve_defaults(spec.binary, spec.options.random_tree, LOSS, RATE)
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     tree_routers.check_arrays(spec, arrays, spec.options.random_tree - 1)
 
 
@@ -231,17 +230,10 @@ class RandomTree(tree_routers.RoutedLearner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        return tree_routers.arrays(self.routers, self.weights_only)
-
-    def facts(self) -> dict[str, Any]:
-        return {"outside": self.outside}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; the order is drawn again from the seed, so no stored number is used as an index."""
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            tree_routers.restore(self.routers, arrays, self.learner_options.resume, self.weights_only)
-            self.outside = stored_arrays.take_count("outside", facts)
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model; the order is drawn again from the seed, so no number is used as an index."""
+        tree_routers.serialize(archive, self.routers, self.learner_options)
+        self.outside = archive.count("outside", self.outside)
 
 
 REDUCTION = Reduction(

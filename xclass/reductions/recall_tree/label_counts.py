@@ -25,7 +25,6 @@ own examples than the parent does.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,8 @@ from ...kernels import hash_table
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
-from ...model.stored_arrays import MAX_SUM, Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import MAX_SUM
 from ...system import sparse_memory
 
 FIRST_CELLS = 1 << 14
@@ -282,69 +282,51 @@ def with_cells(counts: Counts, cells: int) -> Counts:
     return larger
 
 
-NO_CELLS: Mapping[str, Stored] = {"cells.key": np.empty(0, np.uint64), "cells.count": np.empty((0, 2))}
-
-
-def arrays(c: Counts, predict_only: bool = False) -> dict[str, Stored]:
-    """Return the arrays stored in a model file: the nodes that have seen examples and the cells in use.
-
-    Predictions do not need the cells, see NO_CELLS.
-    """
-    seen = np.flatnonzero((c.node[:, WEIGHT] > 0) | (c.gain != 0))
-    nodes: dict[str, Stored] = {
-        "nodes.id": seen.astype(np.int32),
-        "nodes.state": c.node[seen],
-        "nodes.top_label": c.top_label[seen],
-        "nodes.top_count": c.top_count[seen],
-        "nodes.top_size": c.top_size[seen],
-        "nodes.recall": c.recall[seen],
-        "nodes.gain": c.gain[seen],
-    }
-    if predict_only:
-        return nodes
-    cells = np.flatnonzero(c.cell_key[:, 0])
-    order = cells[np.argsort(c.cell_key[cells, 0])]
-    return {
-        **nodes,
-        "cells.key": c.cell_key[order, 0],
-        "cells.count": np.ascontiguousarray(c.cell_count[order, 1:]),
-    }
-
-
-def restored(c: Counts, stored: Mapping[str, Stored], classes: int, deepest: int, left: Int32s, finite: bool) -> Counts:
-    """Return counts filled from the arrays of a model file, see `arrays`.
+def serialize(archive: Archive, c: Counts, classes: int, deepest: int, left: Int32s, finite: bool) -> Counts:
+    """Save the nodes that have seen examples and the cells in use, or return counts filled from a model.
 
     The kernels of `routing` and `scoring` use candidates as classes and `top_size` as a loop bound, so both are
     checked; counts are only compared and added. Strictly ascending keys are distinct, so `find` reaches each of them;
     at least 3/8 of the cells stay empty, where searches end. If learning continues and has to stay `finite`,
     `entropy_with` and `bound` need finite counts, and no label may be counted more often at a node than the node's
-    weight allows. `left` is int32[m], left child of each node, 0 at a leaf.
+    weight allows. `left` is int32[m], left child of each node, 0 at a leaf. Predictions do not need the cells.
     """
-    seen = stored_arrays.take_row_numbers("nodes.id", stored, len(c.node))
-    for name, target in (
-        ("nodes.state", c.node),
-        ("nodes.top_label", c.top_label),
-        ("nodes.top_count", c.top_count),
-        ("nodes.top_size", c.top_size),
-        ("nodes.recall", c.recall),
-        ("nodes.gain", c.gain),
+    seen = np.flatnonzero((c.node[:, WEIGHT] > 0) | (c.gain != 0)).astype(np.int32)
+    seen = archive.take("nodes.id", seen)
+    if not archive.saves:
+        stored_arrays.check_row_numbers("nodes.id", seen, len(c.node))
+    most = np.full(c.node.shape[1], MAX_SUM)
+    most[[ENTROPY, BOUND]] = MOST_ENTROPY
+    least = np.where(most == MAX_SUM, 0, -most)
+    for name, target, low, high in (
+        ("state", c.node, least if finite else None, most),
+        ("top_label", c.top_label, 0, classes - 1),
+        ("top_count", c.top_count, 0 if finite else None, MAX_SUM),
+        ("top_size", c.top_size, 0, c.top_label.shape[1]),
+        ("recall", c.recall, 0 if finite else None, MAX_SUM),
+        ("gain", c.gain, -MAX_SUM, MAX_SUM),
     ):
-        target[seen] = stored_arrays.take(name, stored, target.dtype, (len(seen), *target.shape[1:]))
-    stored_arrays.check_range("nodes.gain", c.gain, -MAX_SUM, MAX_SUM)
-    stored_arrays.check_range("nodes.top_label", stored["nodes.top_label"], 0, classes - 1)
-    stored_arrays.check_range("nodes.top_size", stored["nodes.top_size"], 0, c.top_label.shape[1])
-    keys = stored_arrays.take("cells.key", stored, np.uint64, None)
+        own = archive.take(f"nodes.{name}", target[seen], (len(seen), *target.shape[1:]), low, high)
+        if not archive.saves:
+            target[seen] = own
+    if not archive.has("cells.key"):
+        return c
+    cells = np.flatnonzero(c.cell_key[:, 0])
+    order = cells[np.argsort(c.cell_key[cells, 0])]
+    keys = archive.take("cells.key", c.cell_key[order, 0])
+    counts = np.ascontiguousarray(c.cell_count[order, 1:])
+    counts = archive.take("cells.count", counts, (len(keys), 2), 0 if finite else None, MAX_SUM)
+    if archive.saves:
+        return c
     _check_keys(keys, classes, left > 0)
-    cells = FIRST_CELLS
-    while cells * 5 < len(keys) * 8 + 8 * (deepest + 2):
-        cells *= 2
-    loaded_keys, loaded_counts = _new_cells(len(keys))
-    loaded_keys[:, 0] = keys
-    loaded_counts[:, 1:] = stored_arrays.take("cells.count", stored, np.float64, (len(keys), 2))
     if finite:
-        _check_counts(c.node, stored, keys, left)
-    loaded = c._replace(cell_key=loaded_keys, cell_count=loaded_counts)
-    return with_cells(loaded, cells)
+        _check_counts(c.node, counts, keys, left)
+    size = FIRST_CELLS
+    while size * 5 < len(keys) * 8 + 8 * (deepest + 2):
+        size *= 2
+    loaded_keys, loaded_counts = _new_cells(len(keys))
+    loaded_keys[:, 0], loaded_counts[:, 1:] = keys, counts
+    return with_cells(c._replace(cell_key=loaded_keys, cell_count=loaded_counts), size)
 
 
 def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:
@@ -358,18 +340,13 @@ def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:
         raise stored_arrays.unfit("cells.key", "it counts labels below nodes that have no children")
 
 
-def _check_counts(node: AnyArray, stored: Mapping[str, Stored], keys: UInt64s, left: Int32s) -> None:
-    """Raise ModelError if learning from these counts could produce a number that is not finite."""
-    for name in ("nodes.top_count", "nodes.recall", "cells.count"):
-        stored_arrays.check_range(name, stored[name], 0, MAX_SUM)
-    state = np.asarray(stored["nodes.state"])
-    stored_arrays.check_range("nodes.state", state[:, (WEIGHT, CANDIDATE_WEIGHT)], 0, MAX_SUM)
-    stored_arrays.check_range("nodes.state", state[:, (ENTROPY, BOUND)], -MOST_ENTROPY, MOST_ENTROPY)
+def _check_counts(node: AnyArray, counts: AnyArray, keys: UInt64s, left: Int32s) -> None:
+    """Raise ModelError if a label is counted more often at a node than the node's weight allows."""
     above = (keys >> np.uint64(32)).astype(np.int64) - 1
     child = np.where(above >= 0, left[above], 0)  # the root is a left child
     second = np.where(above >= 0, child + 1, 0)
     limit = np.stack([node[child, WEIGHT], np.where(above >= 0, node[second, WEIGHT], MAX_SUM)], axis=1)
-    exceeds = np.asarray(stored["cells.count"]) > limit * (1 + ROUNDING)
+    exceeds = counts > limit * (1 + ROUNDING)
     if exceeds.any():
         at = int(np.argmax(exceeds.any(axis=1)))
         label = int(keys[at] & np.uint64(0xFFFFFFFF))

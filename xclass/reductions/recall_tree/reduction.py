@@ -34,8 +34,6 @@ probabilities.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +44,8 @@ from ...data.interactions import Crosser, as_arrays
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import (
     Facts,
     OptionGroup,
@@ -190,7 +189,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return {**defaults, **gd.resolve_defaults(spec.binary, subs, reduction=True, most_bits=MOST_BITS)}
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     """Raise ModelError unless the arrays of a model have the sizes that the options imply; called before `build`."""
     o: Options = spec.options
     sequential = spec.binary.layout == "vw"
@@ -440,34 +439,19 @@ class RecallTree(Learner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        stored: dict[str, Stored] = {**label_counts.arrays(self.counts, self.predict_only), "random": self.random}
-        for name, table in zip(self._names(), self.tables, strict=True):
-            stored.update(gd.table_arrays(name, table, self.learner_options.predict_only_model))
-        return stored
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model; the tree itself is built from the options.
 
-    def _names(self) -> list[str]:
-        return ["weights"] if self.sequential else ["routers"] + [f"scorers.{j}" for j in range(SHARDS)]
-
-    def facts(self) -> dict[str, Any]:
-        return {"outside": self.outside}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; the tree itself is built from the options.
-
-        `label_counts.restored` and `gd.restore_table` describe what their checks protect. `random` is the state of a
-        generator, for which any number is valid.
+        `label_counts.serialize` describes what its checks protect. `random` is the state of a generator, for which any
+        number is valid.
         """
-        if self.predict_only:
-            arrays = {**label_counts.NO_CELLS, **arrays}
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            self.counts = label_counts.restored(
-                self.counts, arrays, self.classes, self.depth, self.tree.left, self.rule.checked and not self.testing
-            )
-            stored_arrays.fill("random", arrays, self.random)
-            self.outside = stored_arrays.take_count("outside", facts)
-            for name, table in zip(self._names(), self.tables, strict=True):
-                gd.restore_table(name, table, arrays, self.resume, self.rule)
+        finite = self.rule.checked and not self.testing
+        self.counts = label_counts.serialize(archive, self.counts, self.classes, self.depth, self.tree.left, finite)
+        archive.fill("random", self.random)
+        self.outside = archive.count("outside", self.outside)
+        names = ["weights"] if self.sequential else ["routers"] + [f"scorers.{j}" for j in range(SHARDS)]
+        for name, table in zip(names, self.tables, strict=True):
+            gd.serialize_table(archive, name, table, self.rule, self.learner_options)
 
 
 REDUCTION = Reduction(

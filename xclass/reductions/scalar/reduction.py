@@ -10,9 +10,6 @@ Idea      Each example is predicted, its loss is computed, and then the weights 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ...array_types import Bools, Float32s, Float64s, UInt64s
@@ -21,8 +18,7 @@ from ...data.batch import CONSTANT, Batch
 from ...kernels import fast_math
 from ...kernels.constants import LARGEST, ONE, ZERO
 from ...kernels.jit import jit
-from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ...options.declare import OptionGroup, conflict, option
 from ..core.base import Learner, Reduction
 from ..core.contract import BatchTask
@@ -148,13 +144,9 @@ class Scalar(Learner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        return gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore the weights of a model; it contains nothing that a kernel uses as an index."""
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
-            gd.restore_table("weights", self.table, arrays, rule=self.rule)
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the weights; nothing of them is used by a kernel as an index."""
+        gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
 
 
 REDUCTION = Reduction(

@@ -24,8 +24,7 @@ Differs   from the paper (docs/papers.md says why, and what it costs):
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -33,8 +32,7 @@ from ...array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt32s
 from ...binary import feature_scaling, finite
 from ...data.batch import Batch
 from ...kernels.constants import GOLDEN
-from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
 from ..core import probabilities
 from ..core.base import Console, Learner, Reduction
 from ..core.calibration import Report
@@ -348,29 +346,21 @@ class SoftmaxTree(Learner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
-        stored = {f"tree.{name}": array for name, array in self.tree_arrays._asdict().items()}
-        return stored if self.scales is None else {**stored, **self.scales.arrays(self.predict_only)}
-
-    def facts(self) -> dict[str, Any]:
-        return {"smooth": self.eps}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; `inference.check` and `feature_scaling` say what their checks protect."""
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            parts = inference.TreeArrays(
-                *(
-                    np.ascontiguousarray(stored_arrays.take(f"tree.{name}", arrays, dtype, None))
-                    for name, dtype in inference.DTYPES.items()
-                )
-            )
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model; `inference.check` and `feature_scaling` say what their checks protect."""
+        stored = self.tree_arrays._asdict().items()
+        parts = inference.TreeArrays(
+            *(np.ascontiguousarray(archive.take(f"tree.{name}", array)) for name, array in stored)
+        )
+        if not archive.saves:
             inference.check(parts, self.classes, softmax_options.MOST_DEPTH)
-            if self.scales is not None:
-                self.scales.restore(arrays, self.predict_only)
-                self.new_scales = self.scales.copy()
-            smooth = stored_arrays.take_fact("smooth", facts, float, 0, 1)
+        if self.scales is not None:
+            self.scales.serialize(archive)
+        smooth = archive.fact("smooth", self.eps, 0, 1)
+        if not archive.saves:
+            self.new_scales = None if self.scales is None else self.scales.copy()
             self.eps = self.options.smooth if self.options.smooth is not None else smooth
-        self._use(parts)
+            self._use(parts)
 
 
 def _cells_of(feature: UInt32s) -> Int64s:

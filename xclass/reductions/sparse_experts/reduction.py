@@ -26,9 +26,6 @@ The (pi, kappa)-DS of the softmax tree paper's tables is another system: the dou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ...array_types import Bools, Int64s, UInt32s
@@ -37,7 +34,8 @@ from ...binary.finite import LARGEST
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...model import stored_arrays
-from ...model.stored_arrays import Stored
+from ...model.archive import Archive
+from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, no_effect, option, refused
 from ..core import label_arrays, probabilities
 from ..core.base import Learner, Reduction
@@ -104,7 +102,7 @@ def _rows(spec: LearnerSpec) -> int:
     return rows
 
 
-def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     stored_arrays.check_rows("gate", arrays, _rows(spec))
     stored_arrays.check_rows("seen", arrays, spec.options.sparse_experts)
     stored_arrays.check_rows("size", arrays, spec.options.experts)
@@ -193,34 +191,25 @@ class SparseExperts(Learner):
 
     # model
 
-    def arrays(self) -> dict[str, Stored]:
+    def serialize(self, archive: Archive) -> None:
+        """Save or restore the model; `size` bounds loops over `label`, whose numbers are indexes and must ascend."""
         e = self.experts
-        label = np.concatenate([e.label[j, :size] for j, size in enumerate(e.size.tolist())])
-        state = {"size": e.size, "label": label, "seen": e.seen.astype(np.uint8), "mean": e.mean, "passed": e.passed}
-        return {**stored_arrays.pack_table("weights", {"w": e.w}), "gate": e.gate, **state}
-
-    def facts(self) -> dict[str, Any]:
-        return {"outside": self.outside, "learned": int(self.experts.learned[0])}
-
-    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Restore a model; `size` bounds loops over `label`, whose numbers are indexes and must ascend."""
-        e = self.experts
-        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
-            weights = -float(LARGEST), float(LARGEST)
-            stored_arrays.unpack_in_ranges("weights", arrays, {"w": e.w}, {"w": weights})
-            stored_arrays.fill("gate", arrays, e.gate, *weights)
-            stored_arrays.fill("size", arrays, e.size, 1, self.classes)
-            label = stored_arrays.take("label", arrays, np.int32, (int(e.size.sum()),), 0, self.classes - 1)
-            begin = np.cumsum(e.size) - e.size
-            for j, (first, size) in enumerate(zip(begin.tolist(), e.size.tolist(), strict=True)):
-                e.label[j, :size] = label[first : first + size]
-                if (np.diff(e.label[j, :size]) <= 0).any():
-                    raise stored_arrays.unfit("label", f"the classes of expert {j + 1} do not ascend")
-            e.seen[:] = stored_arrays.take("seen", arrays, np.uint8, (self.classes,), 0, 1)
-            stored_arrays.fill("mean", arrays, e.mean, 1e-300, 1e300)
-            stored_arrays.fill("passed", arrays, e.passed, 0.0, 1e300)
-            e.learned[0] = stored_arrays.take_count("learned", facts)
-            self.outside = stored_arrays.take_count("outside", facts)
+        weights = -float(LARGEST), float(LARGEST)
+        archive.table("weights", {"w": e.w}, {"w": weights})
+        archive.fill("gate", e.gate, *weights)
+        archive.fill("size", e.size, 1, self.classes)
+        parts = [own[:size] for own, size in zip(e.label, e.size.tolist(), strict=True)]
+        label = archive.take("label", np.concatenate(parts), (int(e.size.sum()),), 0, self.classes - 1)
+        begin = np.cumsum(e.size) - e.size
+        for j, (own, first) in enumerate(zip(parts, begin.tolist(), strict=True)):
+            own[:] = label[first : first + len(own)]
+            if (np.diff(own) <= 0).any():
+                raise stored_arrays.unfit("label", f"the classes of expert {j + 1} do not ascend")
+        archive.fill("seen", e.seen.view(np.uint8), 0, 1)
+        archive.fill("mean", e.mean, 1e-300, 1e300)
+        archive.fill("passed", e.passed, 0.0, 1e300)
+        e.learned[0] = archive.count("learned", int(e.learned[0]))
+        self.outside = archive.count("outside", self.outside)
 
 
 REDUCTION = Reduction(
