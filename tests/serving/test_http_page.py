@@ -8,13 +8,11 @@ import time
 import pytest
 
 pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
-pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
-pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
 pytest.importorskip("prometheus_client", reason="prometheus-client, of the extra serve, is not installed")
 
 import browser
-from servers import served
-from test_http import LINES, asked, new_learner, waiting
+from servers import asked, served
+from test_http import LINES, new_learner, waiting
 
 import xclass
 

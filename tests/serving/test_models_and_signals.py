@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import http.client
 import os
 import resource
 import signal
@@ -17,7 +16,7 @@ from unittest import mock
 import pytest
 from command import start_process
 from command import xclass as xclass_command
-from servers import SECONDS, Messages, Served, answers, command, served, wait_for
+from servers import SECONDS, Messages, Served, answers, asked, command, in_event_loop, served, wait_for
 
 import xclass
 from xclass.errors import ModelError, UsageError
@@ -41,12 +40,7 @@ def write(path, label: int = 1) -> None:
 
 
 def status(port: int, path: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
-    connection.request("GET", path)
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    return answer.status
+    return asked(port, "GET", path)[0]
 
 
 # the models of a folder
@@ -60,119 +54,110 @@ async def fail(service: Service) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_model_that_fails_is_loaded_again_and_others_serve_on(tmp_path):
-    async def run() -> None:
-        messages = Messages()
-        write(tmp_path / "one.bin")
-        write(tmp_path / "two.bin")
-        models = FolderModels(str(tmp_path), xclass.load, messages)
-        await models.refresh(False)
-        other = models.services["two"]
-        for label in (1, 2):  # the second time there is a new file, too
-            await fail(models.services["one"])
-            if label == 2:
-                write(tmp_path / "one.bin", label)
-            await models.refresh(False)
-            assert await answers(models.services["one"], LINE) == b"%d\n" % label
-            assert models.services["two"] is other and await answers(other, LINE) == ANSWER
-        assert any("one: the learner has failed" in text for text in messages)
-        assert any("ZeroDivisionError" in text for text in messages)
+@in_event_loop
+async def test_a_model_that_fails_is_loaded_again_and_others_serve_on(tmp_path):
+    messages = Messages()
+    write(tmp_path / "one.bin")
+    write(tmp_path / "two.bin")
+    models = FolderModels(str(tmp_path), xclass.load, messages)
+    await models.refresh(False)
+    other = models.services["two"]
+    for label in (1, 2):  # the second time there is a new file, too
         await fail(models.services["one"])
-        (tmp_path / "one.bin").write_bytes(b"damaged")
+        if label == 2:
+            write(tmp_path / "one.bin", label)
         await models.refresh(False)
-        assert list(models.services) == ["two"]
-        await models.end()
-
-    asyncio.run(run())
-
-
-def test_a_model_whose_kernels_cannot_be_loaded_is_refused(tmp_path):
-    async def run() -> None:
-        messages = Messages()
-        write(tmp_path / "one.bin")
-        models = FolderModels(str(tmp_path), xclass.load, messages)
-        with mock.patch("xclass.run.warm_up.parts", return_value={"a part": lambda: 1 // 0}) as loads:
-            for _ in range(2):
-                await models.refresh(False)
-                assert not models.services
-            loads.assert_called_once()
-        assert messages[-1].startswith("one: the model was not loaded: ")
-        await models.refresh(True)
-        assert await answers(models.services["one"], LINE) == ANSWER
-        await models.end()
-
-    asyncio.run(run())
+        assert await answers(models.services["one"], LINE) == b"%d\n" % label
+        assert models.services["two"] is other and await answers(other, LINE) == ANSWER
+    assert any("one: the learner has failed" in text for text in messages)
+    assert any("ZeroDivisionError" in text for text in messages)
+    await fail(models.services["one"])
+    (tmp_path / "one.bin").write_bytes(b"damaged")
+    await models.refresh(False)
+    assert list(models.services) == ["two"]
+    await models.end()
 
 
-def test_files_that_were_refused_are_tried_again(tmp_path):
+@in_event_loop
+async def test_a_model_whose_kernels_cannot_be_loaded_is_refused(tmp_path):
+    messages = Messages()
+    write(tmp_path / "one.bin")
+    models = FolderModels(str(tmp_path), xclass.load, messages)
+    with mock.patch("xclass.run.warm_up.parts", return_value={"a part": lambda: 1 // 0}) as loads:
+        for _ in range(2):
+            await models.refresh(False)
+            assert not models.services
+        loads.assert_called_once()
+    assert messages[-1].startswith("one: the model was not loaded: ")
+    await models.refresh(True)
+    assert await answers(models.services["one"], LINE) == ANSWER
+    await models.end()
+
+
+@in_event_loop
+async def test_files_that_were_refused_are_tried_again(tmp_path):
     """After a pause if the system could not read them, and otherwise when SIGHUP asks for it."""
 
-    async def run() -> None:
-        messages = Messages()
-        write(tmp_path / "one.bin")
-        models = FolderModels(str(tmp_path), xclass.load, messages)
-        too_many = OSError(errno.EMFILE, "Too many open files")
-        with mock.patch("xclass.model.model_file.open", side_effect=too_many, create=True):
-            for _ in range(2):
-                await models.refresh(False)
-        assert len(messages) == 1 and "Too many open files" in messages[0]
-        await models.refresh(False)
-        assert await answers(models.services["one"], LINE) == ANSWER
-        write(tmp_path / "one.bin", 2)
-        with mock.patch("xclass.model.model_file.opened", side_effect=ModelError("wrong")):
-            await models.refresh(False)
-        assert messages[-1] == "one: the model was not loaded: wrong; the model that was loaded before is served on"
-        await models.refresh(False)
-        assert await answers(models.services["one"], LINE) == ANSWER
-        await models.refresh(True)
-        assert await answers(models.services["one"], LINE) == b"2\n"
-        await models.end()
-
-    asyncio.run(run())
-
-
-def test_a_link_to_itself_is_refused_alone(tmp_path):
-    async def run() -> None:
-        messages = Messages()
-        (tmp_path / "loop.bin").symlink_to("loop.bin")
-        (tmp_path / "gone.bin").symlink_to("nothing")
-        (tmp_path / "folder.bin").mkdir()
-        os.mkfifo(tmp_path / "pipe.bin")
-        write(tmp_path / "one.bin")
-        models = FolderModels(str(tmp_path), xclass.load, messages)
+    messages = Messages()
+    write(tmp_path / "one.bin")
+    models = FolderModels(str(tmp_path), xclass.load, messages)
+    too_many = OSError(errno.EMFILE, "Too many open files")
+    with mock.patch("xclass.model.model_file.open", side_effect=too_many, create=True):
         for _ in range(2):
             await models.refresh(False)
-        assert await answers(models.services["one"], LINE) == ANSWER and list(models.services) == ["one"]
-        refused = sorted(one for one in messages if "not loaded" in one)
-        assert [one.partition(": the model was not loaded: ")[0] for one in refused] == ["gone", "loop"]
-        assert "no such file" in refused[0] and "symbolic links" in refused[1]
-        (tmp_path / "loop.bin").unlink()
-        write(tmp_path / "loop.bin", 2)
+    assert len(messages) == 1 and "Too many open files" in messages[0]
+    await models.refresh(False)
+    assert await answers(models.services["one"], LINE) == ANSWER
+    write(tmp_path / "one.bin", 2)
+    with mock.patch("xclass.model.model_file.opened", side_effect=ModelError("wrong")):
         await models.refresh(False)
-        assert await answers(models.services["loop"], LINE) == b"2\n"
-        await models.end()
+    assert messages[-1] == "one: the model was not loaded: wrong; the model that was loaded before is served on"
+    await models.refresh(False)
+    assert await answers(models.services["one"], LINE) == ANSWER
+    await models.refresh(True)
+    assert await answers(models.services["one"], LINE) == b"2\n"
+    await models.end()
 
-    asyncio.run(run())
 
-
-def test_a_folder_that_cannot_be_read_any_more_is_told_once(tmp_path):
-    async def run() -> None:
-        messages, folder = Messages(), tmp_path / "models"
-        folder.mkdir()
-        write(folder / "one.bin")
-        models = FolderModels(str(folder), xclass.load, messages)
+@in_event_loop
+async def test_a_link_to_itself_is_refused_alone(tmp_path):
+    messages = Messages()
+    (tmp_path / "loop.bin").symlink_to("loop.bin")
+    (tmp_path / "gone.bin").symlink_to("nothing")
+    (tmp_path / "folder.bin").mkdir()
+    os.mkfifo(tmp_path / "pipe.bin")
+    write(tmp_path / "one.bin")
+    models = FolderModels(str(tmp_path), xclass.load, messages)
+    for _ in range(2):
         await models.refresh(False)
-        folder.rename(tmp_path / "away")
-        for _ in range(2):
-            await models.refresh(False)
-        assert messages[1:] == [f"{folder}: the folder cannot be read: No such file or directory"]
-        assert await answers(models.services["one"], LINE) == ANSWER
-        await models.end()
+    assert await answers(models.services["one"], LINE) == ANSWER and list(models.services) == ["one"]
+    refused = sorted(one for one in messages if "not loaded" in one)
+    assert [one.partition(": the model was not loaded: ")[0] for one in refused] == ["gone", "loop"]
+    assert "no such file" in refused[0] and "symbolic links" in refused[1]
+    (tmp_path / "loop.bin").unlink()
+    write(tmp_path / "loop.bin", 2)
+    await models.refresh(False)
+    assert await answers(models.services["loop"], LINE) == b"2\n"
+    await models.end()
 
-    asyncio.run(run())
+
+@in_event_loop
+async def test_a_folder_that_cannot_be_read_any_more_is_told_once(tmp_path):
+    messages, folder = Messages(), tmp_path / "models"
+    folder.mkdir()
+    write(folder / "one.bin")
+    models = FolderModels(str(folder), xclass.load, messages)
+    await models.refresh(False)
+    folder.rename(tmp_path / "away")
+    for _ in range(2):
+        await models.refresh(False)
+    assert messages[1:] == [f"{folder}: the folder cannot be read: No such file or directory"]
+    assert await answers(models.services["one"], LINE) == ANSWER
+    await models.end()
 
 
-def test_http_answers_while_the_models_of_a_folder_are_loaded(tmp_path):
+@in_event_loop
+async def test_http_answers_while_the_models_of_a_folder_are_loaded(tmp_path):
     pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
     go_on = threading.Event()
 
@@ -180,24 +165,21 @@ def test_http_answers_while_the_models_of_a_folder_are_loaded(tmp_path):
         assert "two" not in path or go_on.wait(SECONDS)
         return xclass.load(path)
 
-    async def run() -> None:
-        write(tmp_path / "one.bin")
-        write(tmp_path / "two.bin")
-        serving = server.Server(FolderModels(str(tmp_path), load, Messages()), Options(http="0"), Messages())
-        opened = asyncio.Event()
-        task = asyncio.ensure_future(serving.serve(lambda _: opened.set()))
-        await opened.wait()
-        port = serving.http.port
-        assert await asyncio.to_thread(status, port, "/healthz") == 200
-        await asyncio.to_thread(wait_for, lambda: status(port, "/v1/one/model") == 200)
-        assert await asyncio.to_thread(status, port, "/readyz") == 503
-        go_on.set()
-        await asyncio.to_thread(wait_for, lambda: status(port, "/readyz") == 200)
-        assert await asyncio.to_thread(status, port, "/v1/two/model") == 200
-        serving.stop()
-        await task
-
-    asyncio.run(run())
+    write(tmp_path / "one.bin")
+    write(tmp_path / "two.bin")
+    serving = server.Server(FolderModels(str(tmp_path), load, Messages()), Options(http="0"), Messages())
+    opened = asyncio.Event()
+    task = asyncio.ensure_future(serving.serve(lambda _: opened.set()))
+    await opened.wait()
+    port = serving.http.port
+    assert await asyncio.to_thread(status, port, "/healthz") == 200
+    await asyncio.to_thread(wait_for, lambda: status(port, "/v1/one/model") == 200)
+    assert await asyncio.to_thread(status, port, "/readyz") == 503
+    go_on.set()
+    await asyncio.to_thread(wait_for, lambda: status(port, "/readyz") == 200)
+    assert await asyncio.to_thread(status, port, "/v1/two/model") == 200
+    serving.stop()
+    await task
 
 
 def test_a_second_signal_does_not_wait_for_http_clients(tmp_path):
@@ -310,8 +292,6 @@ def test_the_file_of_ports_holds_one_a_line(tmp_path):
         assert lines[0] == str(port) and status(int(lines[1]), "/healthz") == 200
     with served(new(), {"socket": str(tmp_path / "s"), "http": "0", "port_file": str(tmp_path / "ports")}) as running:
         assert (tmp_path / "ports").read_text() == f"{running.server.http.port}\n"
-    with pytest.raises(UsageError, match="--port_file has no effect"):
-        Options(socket=str(tmp_path / "s"), port_file=str(tmp_path / "ports"))
 
 
 def test_a_pipe_that_the_port_is_written_to_is_not_removed(tmp_path):

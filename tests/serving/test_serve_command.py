@@ -105,38 +105,9 @@ def test_after_a_kill_at_most_the_examples_of_a_checkpoint_are_missing(folder):
         assert answered - every <= found <= 300
 
 
-def test_a_new_learner_is_made_by_the_options_of_the_command_line(folder):
-    learn("--recall_tree", 3, "-b", 12, "-d", "first.vw", "-f", "expected", "--quiet", cwd=folder)
-    with command(folder, "serve", "--recall_tree", "3", "-b", "12", "-f", "new", "--quiet") as (process, port):
-        ask(port, TEXT.encode())
-        assert ended(process) == (0, "")
-    assert (folder / "new").read_bytes() == (folder / "expected").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("-i", "m", "--checkpoint", 3), "--checkpoint has no effect: it needs -f FILE, the model to save"),
-        (("-i", "m", "-t", "-f", "n"), "-f has no effect: with -t nothing is learned; leave one of the two out"),
-        (
-            ("-i", "m", "--socket", "s", "--port", 1),
-            "--port has no effect with --socket, which takes the place of a port",
-        ),
-        (("-i", "m", "--max_body", 2000), "--max_body has no effect: it needs --http PORT, whose requests it limits"),
-        (("-t",), "-t without -i would predict with a new model, which has learned nothing; give -i MODEL"),
-        (("-i", "m", "first.vw"), "'first.vw' belongs to no option; a server reads no data; usage: "),
-        (("-i", "m", "--passes", 2), "there is no option --passes: a server reads no files"),
-        (("-i", "m", "--port", 70000), "--port: 70000 is out of range; give a whole number from 0 to 65535"),
-        (("-i", "m", "-f", "first.vw"), "first.vw: this is not a model of xclass"),
-        (("-i", "m", "--port_file", "m"), "--port_file m would write over m, which -i reads; give another file"),
-        (("-i", "m", "--quiet", "--host", "300.1.1.1"), "cannot listen at 300.1.1.1:26542: "),
-        (("-i", "none"), "none: cannot load the model: there is no such file"),
-        (("--means", 3, "--dense", "v"), "--dense v: the first row that a client sends would fix the number of"),
-    ],
-)
-def test_mistakes_are_refused_by_name(folder, words, message):
-    result = run("serve", *words, cwd=folder)
-    assert result.status in (1, 2) and result.err.startswith(f"xclass: {message}"), result.err
+def test_an_address_that_does_not_exist_is_refused_with_quiet_too(folder):
+    result = run("serve", "-i", "m", "--quiet", "--host", "300.1.1.1", cwd=folder)
+    assert result.status == 2 and result.err.startswith("xclass: cannot listen at 300.1.1.1:26542: "), result.err
 
 
 def test_failures_are_told_with_quiet_too(folder):
@@ -170,8 +141,3 @@ def test_a_server_collects_garbage_often(monkeypatch):
     finally:
         gc.set_threshold(*before)
     assert found[0] <= 1000
-
-
-def test_help_lists_the_options():
-    result = run("serve", "--help")
-    assert result.status == 0 and "--max_connections N" in result.out

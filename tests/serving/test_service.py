@@ -6,13 +6,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from unittest import mock
 
 import numpy as np
 import pytest
-from servers import Messages, answers, connected, received, served, wait_for
+from servers import Messages, answers, connected, in_event_loop, received, served, wait_for
 
 import xclass
 from xclass.api import model_contents
@@ -29,38 +28,28 @@ def new() -> xclass.Learner:
 
 
 def test_predictions_do_not_wait_for_a_save_and_learning_does(tmp_path):
-    began, go_on = threading.Event(), threading.Event()
-    save = model_contents.save
-
-    def slow(*given, **more):
-        began.set()
-        assert go_on.wait(60)
-        save(*given, **more)
-
-    path = tmp_path / "m"
+    path, go_on = tmp_path / "m", threading.Event()
     with (
-        mock.patch.object(model_contents, "save", slow),
         new() as learner,
         served(learner, path=str(path), checkpoint=10) as running,
+        held_back(go_on) as began,
+        connected(running.port) as learns,
+        connected(running.port) as mixed,
     ):
-        try:
-            with connected(running.port) as learns, connected(running.port) as mixed:
-                learns.sendall(LEARNED)
-                assert began.wait(60)
-                assert received(learns, 10).count(b"\n") == 10
-                assert learner.examples == 10
-                mixed.sendall(b"1 |f y0 'a\n|f y0 'b\n")  # the second line waits for the first
-                for _ in range(5):  # these overtake
-                    assert running.ask(b"|f y0\n|f y1\n").count(b"\n") == 2
-                assert learner.examples == 10 and not path.exists()
-                mixed.settimeout(0.2)
-                with pytest.raises(TimeoutError):
-                    mixed.recv(1)
-                go_on.set()
-                mixed.settimeout(60)
-                assert received(learns, 20).count(b"\n") == 20 and received(mixed, 2).count(b"\n") == 2
-        finally:
-            go_on.set()
+        learns.sendall(LEARNED)
+        assert began.wait(60)
+        assert received(learns, 10).count(b"\n") == 10
+        assert learner.examples == 10
+        mixed.sendall(b"1 |f y0 'a\n|f y0 'b\n")  # the second line waits for the first
+        for _ in range(5):  # these overtake
+            assert running.ask(b"|f y0\n|f y1\n").count(b"\n") == 2
+        assert learner.examples == 10 and not path.exists()
+        mixed.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            mixed.recv(1)
+        go_on.set()
+        mixed.settimeout(60)
+        assert received(learns, 20).count(b"\n") == 20 and received(mixed, 2).count(b"\n") == 2
     assert learner.examples == 31
     assert xclass.load(path).examples == 31
 
@@ -91,7 +80,8 @@ def test_checkpoints_that_cannot_be_saved_are_reported_and_learning_goes_on(tmp_
     assert xclass.load(folder / "m").examples == 30
 
 
-def test_what_no_checkpoint_has_saved_is_kept_when_a_model_is_loaded(tmp_path):
+@in_event_loop
+async def test_what_no_checkpoint_has_saved_is_kept_when_a_model_is_loaded(tmp_path):
     """A save that failed does not count, and the old learner serves on if what it learned cannot be saved."""
     folder, away = tmp_path / "folder", tmp_path / "away"
     folder.mkdir()
@@ -102,30 +92,28 @@ def test_what_no_checkpoint_has_saved_is_kept_when_a_model_is_loaded(tmp_path):
             learner.save(tmp_path / "new")
         return xclass.load(tmp_path / "new")
 
-    async def ask() -> None:
-        messages = Messages()
-        service = Service(new(), path=str(folder / "m"), checkpoint=10, console=messages)
-        service.start()
-        folder.rename(away)
-        await answers(service, LEARNED)
-        with pytest.raises(ModelError, match=r"what was learned could not be saved before: .*folder"):
-            await service.replace(load)
-        assert (service.unsaved, service.learner.examples) == (30, 30)
-        assert "30 are in no file" in messages[-1] and service.failed_saves >= 3
-        away.rename(folder)
+    messages = Messages()
+    service = Service(new(), path=str(folder / "m"), checkpoint=10, console=messages)
+    service.start()
+    folder.rename(away)
+    await answers(service, LEARNED)
+    with pytest.raises(ModelError, match=r"what was learned could not be saved before: .*folder"):
         await service.replace(load)
-        assert (service.unsaved, service.learner.examples) == (0, 20)
-        assert await answers(service, b"|f y0\n") == b"3\n"
-        assert messages[-1] == f"what was learned from 30 examples is in {folder / 'm.interrupted'}"
-        with pytest.raises(ModelError), mock.patch.object(model_contents, "save", side_effect=ModelError("full")):
-            await service.save()
-        await service.end()
-
-    asyncio.run(ask())
+    assert (service.unsaved, service.learner.examples) == (30, 30)
+    assert "30 are in no file" in messages[-1] and service.failed_saves >= 3
+    away.rename(folder)
+    await service.replace(load)
+    assert (service.unsaved, service.learner.examples) == (0, 20)
+    assert await answers(service, b"|f y0\n") == b"3\n"
+    assert messages[-1] == f"what was learned from 30 examples is in {folder / 'm.interrupted'}"
+    with pytest.raises(ModelError), mock.patch.object(model_contents, "save", side_effect=ModelError("full")):
+        await service.save()
+    await service.end()
     assert xclass.load(folder / "m.interrupted").examples == 30
 
 
-def test_what_is_saved_while_a_model_is_loaded_is_kept(tmp_path):
+@in_event_loop
+async def test_what_is_saved_while_a_model_is_loaded_is_kept(tmp_path):
     """The next save would replace it by what the new learner has learned."""
     path, read, go_on = tmp_path / "m", threading.Event(), threading.Event()
 
@@ -135,52 +123,47 @@ def test_what_is_saved_while_a_model_is_loaded_is_kept(tmp_path):
         assert go_on.wait(60)
         return learner
 
-    async def ask() -> None:
-        service = Service(new(), path=str(path), checkpoint=10)
-        service.start()
-        await answers(service, LEARNED)
-        assert await service.save() == 30
-        replacing = asyncio.ensure_future(service.replace(load))
-        await asyncio.to_thread(read.wait)
-        await answers(service, LEARNED)
-        while service.unsaved:
-            await asyncio.sleep(0.01)
-        go_on.set()
-        await replacing
-        assert service.learner.examples == 30
-        await service.end()
-
-    asyncio.run(ask())
+    service = Service(new(), path=str(path), checkpoint=10)
+    service.start()
+    await answers(service, LEARNED)
+    assert await service.save() == 30
+    replacing = asyncio.ensure_future(service.replace(load))
+    await asyncio.to_thread(read.wait)
+    await answers(service, LEARNED)
+    while service.unsaved:
+        await asyncio.sleep(0.01)
+    go_on.set()
+    await replacing
+    assert service.learner.examples == 30
+    await service.end()
     assert xclass.load(tmp_path / "m.interrupted").examples == 60
 
 
-def test_predictions_go_between_the_parts_of_a_function():
-    async def ask() -> None:
-        service = Service(new())
-        service.start()
-        await answers(service, LEARNED)
-        learned_before: list[int] = []
-        begun, asked, predicted = threading.Event(), threading.Event(), threading.Event()
+@in_event_loop
+async def test_predictions_go_between_the_parts_of_a_function():
+    service = Service(new())
+    service.start()
+    await answers(service, LEARNED)
+    learned_before: list[int] = []
+    begun, asked, predicted = threading.Event(), threading.Event(), threading.Event()
 
-        def parts(learner: xclass.Learner) -> Iterator[None]:
-            for event in [asked, *[predicted] * 5]:
-                learned_before.append(learner.examples)
-                begun.set()
-                assert event.wait(20)
-                yield
+    def parts(learner: xclass.Learner) -> Iterator[None]:
+        for event in [asked, *[predicted] * 5]:
+            learned_before.append(learner.examples)
+            begun.set()
+            assert event.wait(20)
+            yield
 
-        whole = asyncio.ensure_future(service.call(parts, learns=True))
-        await asyncio.to_thread(begun.wait)
-        learned = asyncio.ensure_future(answers(service, b"1 |f y0\n"))
-        prediction = asyncio.ensure_future(answers(service, b"|f y0\n"))
-        prediction.add_done_callback(lambda _: predicted.set())
-        await asyncio.sleep(0)  # until these are asked
-        asked.set()
-        await asyncio.gather(whole, learned, prediction)
-        await service.end()
-        assert learned_before == [30] * 6
-
-    asyncio.run(ask())
+    whole = asyncio.ensure_future(service.call(parts, learns=True))
+    await asyncio.to_thread(begun.wait)
+    learned = asyncio.ensure_future(answers(service, b"1 |f y0\n"))
+    prediction = asyncio.ensure_future(answers(service, b"|f y0\n"))
+    prediction.add_done_callback(lambda _: predicted.set())
+    await asyncio.sleep(0)  # until these are asked
+    asked.set()
+    await asyncio.gather(whole, learned, prediction)
+    await service.end()
+    assert learned_before == [30] * 6
 
 
 @pytest.mark.parametrize("failing", ["save", "count"])
@@ -210,122 +193,100 @@ def test_a_standard_error_that_nobody_reads_ends_nothing(failing, tmp_path, monk
     assert xclass.load(found).examples == (31 if failing == "save" else 1)
 
 
-def test_predictions_do_not_wait_for_the_save_before_a_model_is_loaded(tmp_path):
-    async def ask() -> None:
-        go_on = threading.Event()
-        service = Service(new(), path=str(tmp_path / "m"))
-        service.start()
-        await answers(service, LEARNED)
-        with held_back(go_on):
-            replacing = asyncio.ensure_future(service.replace(new))
-            await asyncio.sleep(0.2)
-            batches = service.batches
-            found = await asyncio.wait_for(answers(service, b"|f y0\n" * 64), 60)
-            assert found.count(b"\n") == 64 and service.batches <= batches + 4
-            assert service.learner.examples == 30 and not replacing.done()
-            go_on.set()
-            await replacing
-        assert service.learner.examples == 0
-        await service.end()
-
-    asyncio.run(ask())
+@in_event_loop
+async def test_predictions_do_not_wait_for_the_save_before_a_model_is_loaded(tmp_path):
+    go_on = threading.Event()
+    service = Service(new(), path=str(tmp_path / "m"))
+    service.start()
+    await answers(service, LEARNED)
+    with held_back(go_on):
+        replacing = asyncio.ensure_future(service.replace(new))
+        await asyncio.sleep(0.2)
+        batches = service.batches
+        found = await asyncio.wait_for(answers(service, b"|f y0\n" * 64), 60)
+        assert found.count(b"\n") == 64 and service.batches <= batches + 4
+        assert service.learner.examples == 30 and not replacing.done()
+        go_on.set()
+        await replacing
+    assert service.learner.examples == 0
+    await service.end()
     assert xclass.load(tmp_path / "m.interrupted").examples == 30
 
 
-def test_a_save_that_nobody_waits_for_ends(tmp_path):
-    async def ask() -> None:
-        go_on = threading.Event()
-        service = Service(new(), path=str(tmp_path / "m"))
-        service.start()
-        await answers(service, LEARNED)
-        with held_back(go_on):
-            saving = asyncio.ensure_future(service.save())
-            await asyncio.sleep(0.1)
-            saving.cancel()
-            go_on.set()
-            await asyncio.wait_for(service.end(), 60)
-        with pytest.raises(Unavailable, match="has ended"):
-            await service.call(lambda learner: 1, learns=False)
-        assert await answers(service, b"|f y0\n") == FAILED
-
-    asyncio.run(ask())
+@in_event_loop
+async def test_a_save_that_nobody_waits_for_ends(tmp_path):
+    go_on = threading.Event()
+    service = Service(new(), path=str(tmp_path / "m"))
+    service.start()
+    await answers(service, LEARNED)
+    with held_back(go_on):
+        saving = asyncio.ensure_future(service.save())
+        await asyncio.sleep(0.1)
+        saving.cancel()
+        go_on.set()
+        await asyncio.wait_for(service.end(), 60)
+    with pytest.raises(Unavailable, match="has ended"):
+        await service.call(lambda learner: 1, learns=False)
+    assert await answers(service, b"|f y0\n") == FAILED
     assert xclass.load(tmp_path / "m").examples == 30
 
 
-def test_the_first_label_waits_for_a_save(tmp_path):
+@in_event_loop
+async def test_the_first_label_waits_for_a_save(tmp_path):
     """A new learner finds out by it whether labels are names, so it cannot be predicted alone."""
 
-    async def ask() -> None:
-        go_on = threading.Event()
-        service = Service(xclass.Learner(bits=10), path=str(tmp_path / "m"))
-        service.start()
-        with held_back(go_on):
-            saving = asyncio.ensure_future(service.save())
-            await asyncio.sleep(0.1)
-            first = asyncio.ensure_future(answers(service, b"tea |f y0\n"))
-            await asyncio.sleep(0.1)
-            assert not first.done()
-            go_on.set()
-            assert not (await first).startswith(b"error") and await saving == 0
-        assert await answers(service, b"|f y0\n") == b"tea\n"
-        await service.end()
-
-    asyncio.run(ask())
+    go_on = threading.Event()
+    service = Service(xclass.Learner(bits=10), path=str(tmp_path / "m"))
+    service.start()
+    with held_back(go_on):
+        saving = asyncio.ensure_future(service.save())
+        await asyncio.sleep(0.1)
+        first = asyncio.ensure_future(answers(service, b"tea |f y0\n"))
+        await asyncio.sleep(0.1)
+        assert not first.done()
+        go_on.set()
+        assert not (await first).startswith(b"error") and await saving == 0
+    assert await answers(service, b"|f y0\n") == b"tea\n"
+    await service.end()
 
 
 @contextlib.contextmanager
 def held_back(go_on: threading.Event):
-    """Let saves wait until `go_on` is set."""
-    save = model_contents.save
+    """Let saves wait until `go_on` is set; give an event that is set when one has begun."""
+    save, began = model_contents.save, threading.Event()
 
     def slow(*given, **more):
+        began.set()
         assert go_on.wait(60)
         save(*given, **more)
 
     with mock.patch.object(model_contents, "save", slow):
         try:
-            yield
+            yield began
         finally:
             go_on.set()
 
 
-def test_after_a_defect_the_server_ends_and_what_was_learned_is_kept(tmp_path):
-    path = tmp_path / "m"
-    with pytest.raises(ZeroDivisionError), new() as learner, served(learner, path=str(path)) as running:
-        assert running.ask(LEARNED).count(b"\n") == 30
-        stage = mock.patch.object(type(learner.core), "count", lambda *_: 1 // 0)
-        with stage:
-            found = running.ask(LEARNED)
-        assert found == b"error: the server has failed\n" * 30
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "m.interrupted").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-    assert xclass.load(tmp_path / "m.interrupted").examples == 30
-    assert not path.exists()
+@in_event_loop
+async def test_functions_are_called_in_the_order_of_the_requests():
+    with new() as learner:
+        service = Service(learner)
+        service.start()
+        found = await asyncio.gather(
+            answers(service, b"1 |f y0\n"),
+            service.call(lambda one: one.examples, learns=False),
+            answers(service, b"1 |f y0\n2 |f y1\n"),
+            service.call(lambda one: one.examples, learns=False),
+            answers(service, b""),
+        )
+        with pytest.raises(ZeroDivisionError):
+            await service.call(lambda one: 1 // 0, learns=False)
+        assert found == [b"1\n", 1, b"1\n1\n", 3, b""] and await answers(service, b"|f y0\n") == b"1\n"
+        await service.end()
 
 
-def test_functions_are_called_in_the_order_of_the_requests():
-    async def ask() -> list:
-        with new() as learner:
-            service = Service(learner)
-            service.start()
-            found = await asyncio.gather(
-                answers(service, b"1 |f y0\n"),
-                service.call(lambda one: one.examples, learns=False),
-                answers(service, b"1 |f y0\n2 |f y1\n"),
-                service.call(lambda one: one.examples, learns=False),
-                answers(service, b""),
-            )
-            with pytest.raises(ZeroDivisionError):
-                await service.call(lambda one: 1 // 0, learns=False)
-            found.append(await answers(service, b"|f y0\n"))
-            await service.end()
-            return found
-
-    assert asyncio.run(ask()) == [b"1\n", 1, b"1\n1\n", 3, b"", b"1\n"]
-
-
-def test_models_are_asked_once_their_kernels_are_loaded(tmp_path):
+@in_event_loop
+async def test_models_are_asked_once_their_kernels_are_loaded(tmp_path):
     with new() as learner:
         learner.save(tmp_path / "one.bin")
         learner.save(tmp_path / "changed")
@@ -335,8 +296,8 @@ def test_models_are_asked_once_their_kernels_are_loaded(tmp_path):
         loading.release()
         assert loaded.acquire(timeout=60)
 
-    async def ask() -> None:
-        models = FolderModels(str(tmp_path), xclass.load, Messages())
+    models = FolderModels(str(tmp_path), xclass.load, Messages())
+    with mock.patch("xclass.run.warm_up.parts", return_value={"a part": load}):
         for name in (None, "changed"):
             if name is not None:
                 os.replace(tmp_path / name, tmp_path / "one.bin")
@@ -348,9 +309,6 @@ def test_models_are_asked_once_their_kernels_are_loaded(tmp_path):
             await refreshed
             assert models.services["one"].learner not in before.values()
         await models.end()
-
-    with mock.patch("xclass.run.warm_up.parts", return_value={"a part": load}):
-        asyncio.run(ask())
 
 
 WARMED_UP = """

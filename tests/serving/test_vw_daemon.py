@@ -11,11 +11,10 @@ import contextlib
 import os
 import random
 import signal
-import time
 
 import pytest
 from command import learn, start_process, xclass, xclass_process
-from servers import SECONDS, ask, command, connected, received
+from servers import SECONDS, ask, command, connected, received, wait_for
 from versus import needs_vw, run_vw, small
 
 from scripts.serve import servers as of_scripts
@@ -64,13 +63,6 @@ def learned(folder, kind: str) -> None:
 
 def answers(port: int, given: list[str]) -> str:
     return ask(port, "".join(given).encode()).decode()
-
-
-def wait_for(condition) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @needs_vw
@@ -206,23 +198,14 @@ def test_a_server_that_does_not_begin_ends_the_command_with_its_status(tmp_path)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--json",), "--json: clients send lines of VW text; those that have JSON send it to --http PORT"),
-        (("--num_children",), "option '--num_children' requires an argument"),
-        (("--num_children", "--quiet"), "--num_children needs a value before --quiet: give a whole number"),
         (("--num_children", "0"), "--num_children: 0 is out of range; give a whole number of at least 1"),
         (("-d", "train"), "there is no option -d: a server reads no files of examples"),
-        (("--passes", 2), "there is no option --passes: a server reads no files of examples"),
         (("-p", "out"), "there is no option -p: clients get the predictions as answers"),
-        (("--audit",), "there is no option --audit: it belongs to a run that reads data; leave it out"),
-        (("--no_daemon",), "there is no option --no_daemon: leave out --daemon as well"),
         (("--strict_parse",), "there is no option --strict_parse: a line that is malformed is answered by an error"),
-        (("--on_bad_line", "stop"), "there is no option --on_bad_line: a line that is malformed is answered by an"),
         (("--active",), "there is no option --active: xclass does not support active learning"),
         (("--dictionary", "file"), "there is no option --dictionary: make such features when writing the data"),
         (("--nn", 40), "there is no option --nn: xclass does not support neural networks"),
         (("--sendto", "host"), "there is no option --sendto: clients send lines of VW text"),
-        (("--vw_exact", "--sort_features"), "--vw_exact and --sort_features exclude each other"),
-        (("file",), "'file' belongs to no option; a server reads no data"),
     ],
 )
 def test_options_of_vw_are_refused_with_advice(words, message):
