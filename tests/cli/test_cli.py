@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
-from command import Forked, run_forked, xclass
+from command import Forked, on_a_terminal, run_forked, xclass
 from standin import OPTION_GROUPS, REDUCTIONS
 
 from xclass import __version__
@@ -62,7 +61,6 @@ def test_arguments_are_converted_to_values(argv, given):
         (["--max_deth", "7"], "there is no option --max_deth; did you mean --max_depth?"),
         (["--max_deth=7"], "there is no option --max_deth; did you mean --max_depth?"),
         (["-oaa", "7"], "there is no option -oaa; did you mean --oaa?"),
-        (["-learning_rate", "7"], "there is no option -learning_rate; did you mean --learning_rate?"),
         (["-Z", "7"], "there is no option -Z; xclass --help_all lists all options"),
         (["--zzz"], "there is no option --zzz; xclass --help_all lists all options"),
         (["--max_depth", "x"], "--max_depth: 'x' is not a whole number; give a whole number from 1 to 30"),
@@ -73,16 +71,6 @@ def test_arguments_are_converted_to_values(argv, given):
         (["-l", "fast"], "--learning_rate: 'fast' is not a number; give a number"),
         (["-l", "nan"], "--learning_rate: 'nan' is not a number; give a number"),
         (["--quantile_tau", "2"], "--quantile_tau: 2 is out of range; give a number from 0 to 1"),
-        (
-            ["--loss_function", "logistc"],
-            "--loss_function: 'logistc' is none of squared, logistic, quantile; did you mean logistic?",
-        ),
-        (
-            ["--loss_function", "SQUARED"],
-            "--loss_function: 'SQUARED' is none of squared, logistic, quantile; did you mean squared?",
-        ),
-        (["--max_depth", "7", "--max_depth", "9"], "--max_depth is given twice, as 7 and as 9; give it once"),
-        (["-b"], "option '-b' requires an argument"),
         (["--quiet=yes"], "option '--quiet' does not take a value"),
     ],
 )
@@ -122,11 +110,6 @@ def test_version_needs_nothing_else(capsys):
         (UsageError("no"), 2, "xclass: no\n"),
         (DataError("train.vw:3: no"), 1, "xclass: train.vw:3: no\n"),
         (FileNotFoundError(2, "No such file or directory", "x.vw"), 1, "xclass: x.vw: No such file or directory\n"),
-        (
-            MemoryError(),
-            1,
-            "xclass: not enough memory; try a smaller -b, fewer classes, or --learn_names for large numbers\n",
-        ),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
@@ -200,10 +183,7 @@ def test_help_of_a_reduction_lists_what_it_takes(name):
     assert "--cache_file" not in text
 
 
-def test_help_of_an_unknown_reduction_proposes_one(capsys):
-    assert cli.status(["--help", "recal_tree"]) == 2
-    message = "xclass: --help: there is no reduction 'recal_tree'; did you mean xclass --help recall_tree?\n"
-    assert capsys.readouterr().err == message
+def test_help_of_an_unknown_reduction_lists_those_that_there_are(capsys):
     assert cli.status(["--help", "zzz"]) == 2
     assert "the reductions are " in capsys.readouterr().err
 
@@ -227,31 +207,19 @@ def test_the_shell_completes(monkeypatch, capsys, words, completed):
     assert capsys.readouterr().out.splitlines() == completed
 
 
-def on_a_terminal(*argv, **environment) -> str:
+def shown(*argv, **environment) -> str:
     """Return what the command writes to a terminal."""
-    pty = pytest.importorskip("pty")
-    controller, terminal = pty.openpty()
     plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    child = Forked(
-        [sys.executable, "-m", "xclass", *argv], stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal,
-        env={**plain, "TERM": "xterm", **environment},
-    )  # fmt: skip
-    os.close(terminal)
-    text = b""
-    with contextlib.suppress(OSError):  # the end, on Linux
-        while part := os.read(controller, 1 << 16):
-            text += part
-    child.wait()
-    os.close(controller)
-    return text.decode()
+    environment = {**plain, "TERM": "xterm", **environment}
+    return on_a_terminal(["-m", "xclass", *argv], stdin=subprocess.DEVNULL, env=environment).decode()
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("argv", [["--help"], ["--bogus"]])
 def test_colours_are_for_terminals_that_want_them(argv):
-    assert "\x1b[1" in on_a_terminal(*argv)
-    assert "\x1b" not in on_a_terminal(*argv, NO_COLOR="1")
-    assert "\x1b" not in on_a_terminal(*argv, TERM="dumb")
+    assert "\x1b[1" in shown(*argv)
+    assert "\x1b" not in shown(*argv, NO_COLOR="1")
+    assert "\x1b" not in shown(*argv, TERM="dumb")
     result = run_forked([sys.executable, "-m", "xclass", *argv], capture_output=True, text=True)
     assert "\x1b" not in result.stdout + result.stderr
 
@@ -294,17 +262,16 @@ def test_command_exits_normally_under_a_profiler(monkeypatch):
     assert end.value.code == 0
 
 
-def test_a_subcommand_is_a_first_word_and_a_file_of_its_name_comes_with_d(monkeypatch, tmp_path, capsys):
+def test_a_subcommand_is_a_first_word_and_a_file_of_its_name_comes_with_d(monkeypatch, place, capsys):
     taken = []
     module = SimpleNamespace(run=lambda words: taken.append(list(words)) or 3)
     monkeypatch.setitem(sys.modules, "xclass.cli.weigh", module)
     monkeypatch.setattr(subcommands, "SUBCOMMANDS", (subcommands.Subcommand("weigh", "weigh a model"),))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "weigh").write_text("1 | a\n-1 | b\n")
+    (place / "weigh").write_text("1 | a\n-1 | b\n")
     assert cli.status(["weigh", "-x", "--oaa", "3"]) == 3
     assert taken == [["-x", "--oaa", "3"]]
     assert cli.status(["-d", "weigh", "--quiet", "-p", "out"]) == 0
-    assert len((tmp_path / "out").read_text().splitlines()) == 2
+    assert len((place / "out").read_text().splitlines()) == 2
     assert len(taken) == 1
     capsys.readouterr()
     assert cli.status(["--help"]) == 0
