@@ -32,7 +32,7 @@ from .api.model_contents import LARGEST_COUNT, Contents
 from .api.progress import SUMS
 from .api.unknown_features import learned_columns, shifted
 from .binary import merging
-from .data import class_names, column_numbers, schema
+from .data import class_names, feature_names, schema
 from .errors import ModelError, UsageError, XclassWarning
 from .kernels import jit
 from .kernels.constants import LARGEST
@@ -287,7 +287,7 @@ def _check_schemas(models: Sequence[_Model]) -> None:
 
 def _notes_about_columns(models: Sequence[_Model], learners: Sequence[LearnerCore], identity: bool) -> list[str]:
     """Return a note for each model whose columns seem to be counted from another number than those of the first."""
-    rule, advice = configuration.hashing(learners[0].config, identity), column_numbers.ALIKE
+    rule, advice = configuration.hashing(learners[0].config, identity), feature_names.ALIKE
     pairs = zip(models[1:], learners[1:], strict=True)
     notes = (
         shifted(learners[0], learned_columns(learner, rule), rule, model.path, advice, models[0].path)

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..binary import gd
-from ..data import batch_ops, class_names, column_numbers, interactions, tables
+from ..data import batch_ops, class_names, feature_names, interactions, tables
 from ..data.batch import PATH_GROUP, Batch
 from ..data.schema import NUMBER, OTHER, Schema
 from ..errors import DataError, UsageError
@@ -274,7 +274,7 @@ class LearnerCore:
         if columns is None or not len(columns):
             return
         rule = configuration.hashing(self.config)
-        self.notes += filter(None, [shifted(self, columns, rule, "the file", column_numbers.ALIKE)])
+        self.notes += filter(None, [shifted(self, columns, rule, "the file", feature_names.ALIKE)])
 
     def _with_block(self, batch: Batch, learn: bool, file: str) -> Batch:
         """Return a batch whose dense block has the columns learned from, 0 if it has none; check those it has."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..array_types import Bools, Int64s
-from ..data import column_numbers, feature_names
+from ..data import feature_names
 from ..data.batch import Batch
 from ..data.feature_names import Hashing
 from ..reductions.core.contract import BatchTask
@@ -110,7 +110,7 @@ class UnknownFeatures:
 
 
 def shifted(core: Core, columns: Int64s, rule: Hashing, given: str, advice: str, model: str = "the model") -> str:
-    """Return the note of `column_numbers.shift_note` about columns, int64[c], that `given` has, or nothing."""
+    """Return the note of `feature_names.shift_note` about columns, int64[c], that `given` has, or nothing."""
     if not core.examples:
         return ""
 
@@ -118,7 +118,7 @@ def shifted(core: Core, columns: Int64s, rule: Hashing, given: str, advice: str,
         found: Bools | None = core.reduction.find(feature_names.column_indices(among, rule))
         return found
 
-    return column_numbers.shift_note(columns, known, f"{model} has learned from", given, advice)
+    return feature_names.shift_note(columns, known, f"{model} has learned from", given, advice)
 
 
 def learned_columns(core: Core, rule: Hashing) -> Int64s:

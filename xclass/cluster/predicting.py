@@ -16,7 +16,7 @@ from ..api.model_contents import Contents
 from ..array_types import UInt8s
 from ..reductions.core.contract import BatchTask
 from ..run import learner_use, passes
-from ..run.predictions import writer as outputs
+from ..run import predictions as outputs
 from . import shards
 from .averaging import as_bytes, from_bytes
 from .engines import PartsEngine

@@ -16,6 +16,7 @@ from ..array_types import Float32s, Float64s, Int64s, UInt8s, UInt32s
 CONSTANT = 11650396  # index of the constant feature, as in VW
 CROSSED_GROUP = 255  # group of the features that interactions generate; no UTF-8 name begins with it
 PATH_GROUP = 0x88  # group of the features that encode an example's path in a tree, which the tree generates
+UNNAMED_GROUP = ord(" ")  # group of the features without a namespace
 CONSTANT_GROUP = 128  # group of the constant feature; groups from 128 on are reserved
 
 HIGHEST_LABEL = 2**31  # largest label of a class

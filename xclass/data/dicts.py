@@ -19,9 +19,8 @@ import numpy as np
 from ..errors import DataError
 from ..system.printable import short_repr
 from . import array_input, batch_ops, schema
-from .batch import CONSTANT, CONSTANT_GROUP, NO_TEXT, Batch
+from .batch import CONSTANT, CONSTANT_GROUP, NO_TEXT, UNNAMED_GROUP, Batch
 from .feature_names import LETTERS, NameHasher, encoded
-from .matrix import UNNAMED_GROUP
 from .schema import TEXT, Kinds, Schema
 
 ALLOWED = "allowed are numbers up to 3.4e38, text, and None or NaN for a missing value"

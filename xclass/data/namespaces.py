@@ -33,8 +33,7 @@ from ..kernels.jit import jit
 from ..options.declare import OptionGroup, no_effect, one_of, option, warned
 from ..system import memory
 from . import batch_ops
-from .batch import CONSTANT_GROUP, Batch, empty
-from .matrix import UNNAMED_GROUP
+from .batch import CONSTANT_GROUP, UNNAMED_GROUP, Batch, empty
 
 GRAM_MULTIPLIER = np.uint64(27942141)
 PIECE = 1 << 23  # maximum features of one batch, 64 MB

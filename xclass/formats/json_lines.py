@@ -32,6 +32,7 @@ import numpy as np
 
 from ..array_types import UInt8s
 from ..data import array_input, cells, class_names, schema
+from ..data.batch import UNNAMED_GROUP
 from ..data.feature_names import encoded
 from ..data.schema import Kinds, Schema, category, kind_of, listed, number_in, written
 from ..errors import DataError
@@ -41,7 +42,6 @@ from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
 from .columns import Columns, is_bit, items_of
 from .csv_table import TYPED_BYTES
-from .line_scanner import DEFAULT_GROUP
 
 KEYS = ("label", "text", "features", "weight", "tag")
 MOST_PLANNED = 1 << 18  # keys in all plans that are kept, see `cells`
@@ -124,11 +124,11 @@ def namespaces_in(given: dict[str, Any]) -> list[tuple[str | None, dict[str, Any
         raise MalformedError(malformed.ENTRY, ("features",), features)
     groups: dict[int, list[tuple[str | None, dict[str, Any]]]] = {}
     plain: dict[str, Any] = {}
-    groups[DEFAULT_GROUP] = [(None, plain)]
+    groups[UNNAMED_GROUP] = [(None, plain)]
     for name, value in features.items():
         if isinstance(value, dict):
             key = encoded(name)
-            groups.setdefault(key[0] if key else DEFAULT_GROUP, []).append((name, value))
+            groups.setdefault(key[0] if key else UNNAMED_GROUP, []).append((name, value))
         else:
             plain[name] = value
     return list(itertools.chain.from_iterable(groups.values()))

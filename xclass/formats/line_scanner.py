@@ -9,7 +9,7 @@ import numpy as np
 
 from ..array_types import Float64s, Int64s, UInt8s
 from ..data import feature_names, texts
-from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
+from ..data.batch import CONSTANT, CONSTANT_GROUP, UNNAMED_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import apart, inlined, jit
 from ..text import label_words, line_parts, numbers
@@ -18,7 +18,6 @@ from ..text.line_parts import Rules
 from ..text.malformed import MAX_MESSAGES, REAL_LABEL, SEVERAL_LABELS, SKIP, VW
 from ..text.parser import PADDING, Scan
 
-DEFAULT_GROUP = 32  # byte of the default namespace
 Kernel = Callable[..., tuple[int, int, int, int, int, int, bool]]
 
 # -- kernels
@@ -81,7 +80,7 @@ def end_example(
     `where` is a position in the line, for the tag, which is empty.
     """
     if z > z0:
-        out.group_name[g], out.group_start[g] = np.uint8(DEFAULT_GROUP), z0
+        out.group_name[g], out.group_start[g] = np.uint8(UNNAMED_GROUP), z0
         g += 1
     if rules.constant:
         out.index[z], out.value[z] = np.uint32(CONSTANT), np.float32(1)

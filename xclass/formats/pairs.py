@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from ..array_types import Int, Int64s, UInt8s
-from ..data import column_numbers, feature_names, hashing
+from ..data import feature_names, hashing
 from ..data.batch import Batch
 from ..data.schema import MATRICES
 from ..errors import DataError
@@ -192,7 +192,7 @@ class Libsvm(OtherFormat):
         if not len(self.first_columns):
             self.first_columns = columns
         known = partial(np.isin, test_elements=self.first_columns)
-        note = column_numbers.shift_note(columns, known, "the first file has", file, column_numbers.ALIKE)
+        note = feature_names.shift_note(columns, known, "the first file has", file, feature_names.ALIKE)
         if note and note not in self._noted:
             self._noted.add(note)
             self.notes.append(note)

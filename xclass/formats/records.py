@@ -17,7 +17,7 @@ import numpy as np
 
 from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import feature_names, hashing, texts
-from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
+from ..data.batch import CONSTANT, CONSTANT_GROUP, UNNAMED_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..text import numbers
@@ -25,7 +25,6 @@ from ..text.line_parts import Rules
 from ..text.malformed import BLANK, MAX_MESSAGES
 from ..text.parser import Parser, Scan
 from . import line_scanner
-from .line_scanner import DEFAULT_GROUP
 
 
 class Items(NamedTuple):
@@ -133,7 +132,7 @@ class Namespaces:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._numbers: dict[tuple[bytes, bytes | None], int] = {(b"", None): 0}
-        self._seeds, self._groups = [int(rules.unnamed)], [DEFAULT_GROUP]
+        self._seeds, self._groups = [int(rules.unnamed)], [UNNAMED_GROUP]
 
     def number(self, namespace: bytes, feature: bytes | None = None) -> int:
         """Return the number of a namespace, or of a feature in it that has words, whose hashes it seeds."""
@@ -146,7 +145,7 @@ class Namespaces:
             hashed = int(hashing.name_hash(padded, 0, len(name), np.uint32(seed), self._rules.hash_all, False))
             known = self._numbers[namespace, feature] = len(self._seeds)
             self._seeds.append(hashed)
-            self._groups.append(namespace[0] if namespace else DEFAULT_GROUP)
+            self._groups.append(namespace[0] if namespace else UNNAMED_GROUP)
         return known
 
     def arrays(self) -> tuple[UInt32s, UInt8s]:

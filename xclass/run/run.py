@@ -38,10 +38,10 @@ from ..system import memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
 from ..text.reader import Peeked, Reader
 from . import learner_use, passes, timing, warm_up
+from . import predictions as outputs
 from .checkpoints import Saver
 from .inspect import tree_dump
 from .passes import SavePoint
-from .predictions import writer as outputs
 from .report import banner, console, table_occupancy
 from .report.console import Console
 from .results import options as results

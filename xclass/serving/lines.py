@@ -26,7 +26,7 @@ from ..options.spelling import FLAG
 from ..reductions.core import probabilities
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.spec import Wanted
-from ..run.predictions import writer
+from ..run import predictions
 from ..system.printable import printable
 from ..text import malformed, parser
 from ..text.numbers import BAR, NEWLINE
@@ -91,8 +91,8 @@ class Answerer:
         if listing.probabilities and core.config.run.vw_exact:  # VW counts the losses of unlabelled lines, too
             core.progress.lists_scores = core.config.reduction.labels == "multiclass"
         self._needs_no_bar = core.config.run.vw_exact
-        kind = writer.kind_of_predictions(core.config, listing, core.reduction.lists_scores)
-        self._lines = writer.Lines(kind, core.names.class_list, core.config.run.vw_exact, BLANK)
+        kind = predictions.kind_of_predictions(core.config, listing, core.reduction.lists_scores)
+        self._lines = predictions.Lines(kind, core.names.class_list, core.config.run.vw_exact, BLANK)
         options = dataclasses.replace(core.config.parser, on_bad_line="skip")
         bits, labels = configuration.feature_bits(core.config), core.config.reduction.labels
         self._parser, self._explainer = (
@@ -172,7 +172,7 @@ class Answerer:
             if isinstance(task, XclassError):
                 answers.append(error_line(for_clients(str(task))))
             else:
-                contents = writer.contents(self._lines.kind, task, core.count(task))
+                contents = predictions.contents(self._lines.kind, task, core.count(task))
                 answers += map(bytes, self._lines.pieces(task.batch, **contents))
         return answers
 

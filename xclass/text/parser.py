@@ -26,7 +26,7 @@ import numpy as np
 
 from ..array_types import Float64s, Int64s, UInt8s, UInt32s
 from ..data import batch_ops, class_names, feature_names, texts
-from ..data.alike_names import MOST_UNKNOWN, AlikeNames
+from ..data.alike_names import MOST_UNKNOWN, AlikeNames, NameWeights
 from ..data.batch import NO_DENSE, Batch, Pool
 from ..data.class_names import Names, fixed_table, key_of, separated
 from ..data.feature_names import NameHasher
@@ -36,7 +36,6 @@ from ..options.declare import option, refused
 from ..system.printable import short_repr
 from . import label_words, malformed, tokens
 from .line_parts import Rules
-from .name_weights import NameWeights
 from .numbers import NEWLINE, SPACE
 from .tokens import PADDING
 

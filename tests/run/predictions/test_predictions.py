@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from xclass.data.batch import Batch
-from xclass.run.predictions import writer as predictions
+from xclass.run import predictions
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
 

@@ -1,1 +1,0 @@
-"""Write predictions to files."""
