@@ -425,13 +425,8 @@ def _total(values: Sequence[float], base: float) -> Any:
 
 def _weight(clock: float, base: float) -> float:
     """Return the weight of the examples since the base as a finite number >= 0, whatever a model file says."""
-    weight = _added(clock, base)
+    weight = clock - base if base <= clock < math.inf else clock  # all of it if it is smaller than the base's
     return min(max(weight, 0.0), LARGEST) if not math.isnan(weight) else 0.0
-
-
-def _added(value: float, base: float) -> float:
-    """Return what a total has grown by since the base, all of it if it is smaller than the base's."""
-    return value - base if base <= value < math.inf else value
 
 
 # -- options

@@ -93,7 +93,8 @@ def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: fl
                 f"{path}: a model of --{config.reduction.name} has no weight tables to shrink, and this one has "
                 "nothing that only learning needs"
             )
-        others = _other_arrays(reduced.arrays, tables)
+        columns = {f"{table.name}.{c}" for table in tables for c in ("w", "word", "index")}
+        others = {name: array for name, array in reduced.arrays.items() if name not in columns}
         fixed = len(model_contents.to_bytes(reduced._replace(arrays=others))) + ENTRY_BYTES * len(tables)
         if size is None and bits is None and keep is None:
             setting = _default(tables, os.path.getsize(path) // DEFAULT_PART - fixed)
@@ -140,11 +141,6 @@ def loss(path: str, source: reader.Options) -> Loss:
     if record.labels == "simple":
         return Loss("average loss", counted.average_loss, None, log_loss)
     return Loss("error", counted.average_loss, np.concatenate(wrong), log_loss)
-
-
-def _other_arrays(arrays: Arrays, tables: Sequence[Table]) -> dict[str, Stored]:
-    columns = {f"{table.name}.{c}" for table in tables for c in ("w", "word", "index")}
-    return {name: array for name, array in arrays.items() if name not in columns}
 
 
 def _default(tables: Sequence[Table], room: int) -> Setting:

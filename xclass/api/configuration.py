@@ -142,12 +142,13 @@ def option_groups(names: Collection[str] | None = None) -> dict[str, type]:
 
 def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
     """Return the spec that the chosen reduction is built from."""
+    visible = (config.reduction.options, gd.Options, probabilities.Options, Options, presets.Options)
     return LearnerSpec(
         name=config.reduction.name,
         options=getattr(config, config.reduction.name),
         binary=config.learner,
         wanted=Wanted(config.listing_options, use.scores, use.weights_only, use.example_probabilities),
-        given=config.given & _options_of_learners(config),
+        given=config.given & {name for group in visible for name in options_of(group)},
         seed=config.run.random_seed,
         names=tuple(config.parser.label_names()),
         learn_names=config.parser.learn_names,
@@ -196,12 +197,6 @@ def hashing(config: Config, identity: bool = False, vw_text: bool = False) -> Ha
     """Return how names of features are hashed; the other arguments are those of `Inputs`."""
     given = config.parser
     return feature_names.new_hashing(given.hash_seed, given.hash == "all", feature_bits(config), identity, vw_text)
-
-
-def _options_of_learners(config: Config) -> frozenset[str]:
-    """Return the names of the options that a reduction can see: its own and those shared by all learners."""
-    visible = (config.reduction.options, gd.Options, probabilities.Options, Options, presets.Options)
-    return frozenset(name for group in visible for name in options_of(group))
 
 
 def with_defaults(config: Config, use: LearnerUse) -> Config:

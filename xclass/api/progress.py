@@ -378,9 +378,7 @@ class Progress:
             )
             self._since_loss = 0.0
             self._since_weight = float(labelled_weights[i])
-            with np.errstate(over="ignore"):  # after an overflow to infinity no further row is due
-                now = np.float32(total[i])
-                self._due = float(now + self.schedule.step if self.schedule.additive else now * self.schedule.step)
+            self._due = self.schedule.after(total[i])
             self.row_positions.append(i)
             begin = i + 1
         self._since_loss = running_sums(self._since_loss, losses[begin:])[-1]

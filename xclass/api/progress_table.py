@@ -32,6 +32,12 @@ class RowSchedule(NamedTuple):
     first: np.float32
     note: str = ""  # warning about the value of -P
 
+    def after(self, weight: float) -> float:
+        """Return at which sum the row after that at `weight` is due; after an overflow to infinity none is."""
+        with np.errstate(over="ignore"):
+            now = np.float32(weight)
+            return float(now + self.step if self.additive else now * self.step)
+
 
 def parse_schedule(text: str) -> RowSchedule:
     """Parse the value of -P: a whole number is added to the weight, a number with a decimal point multiplies it."""

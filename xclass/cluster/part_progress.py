@@ -66,6 +66,5 @@ class JoinedProgress(Progress):
         )  # fmt: skip
         self._since_loss, self._since_weight = 0.0, self.labelled_weight
         while self._due <= self.weight < math.inf:
-            due, step = np.float32(self._due), self.schedule.step
-            self._due = float(np.float32(due + step if self.schedule.additive else due * step))
+            self._due = self.schedule.after(self._due)
         return [row]

@@ -38,16 +38,12 @@ NARROW = re.compile(r"(sparse\[)?(float16|float32|halffloat|float(\[|$))")
 def is_frame(given: object) -> bool:
     """Return whether examples are read by their columns: those of a DataFrame, or of an array with text."""
     if isinstance(given, np.ndarray):
-        return given.ndim == 2 and given.dtype.kind in "OUT" and _has_text(given)
+        texts = (cell for cell in given.flat if isinstance(cell, str))
+        return given.ndim == 2 and given.dtype.kind in "OUT" and any(schema.number_in(text) is None for text in texts)
     if hasattr(given, "columns") and hasattr(given, "dtypes"):
         return True
     is_stream = hasattr(given, "__arrow_c_stream__") and not hasattr(given, "__array__")  # columns are arrays
     return is_stream or hasattr(given, "column_names") or hasattr(given, "__dataframe__")
-
-
-def _has_text(values: AnyArray) -> bool:
-    """Return whether there is text that writes no number among the values."""
-    return any(isinstance(cell, str) and schema.number_in(cell) is None for cell in values.flat)
 
 
 class Frame:

@@ -133,11 +133,6 @@ def padded(text: bytes) -> UInt8s:
     return array
 
 
-def number_at(text: bytes, at: int) -> np.float32:
-    """Return the number that begins at position `at` of a text, as the kernels read it."""
-    return np.float32(numbers.read_number(padded(text), at)[0])
-
-
 class LineScanner:
     """Parse blocks of lines by a kernel; only one thread at a time may use it.
 

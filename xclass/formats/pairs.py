@@ -204,7 +204,8 @@ class Libsvm(OtherFormat):
         for word in line.partition(b"#")[0].split():
             name, colon, _ = word.partition(b":")
             if colon and name != b"qid":
-                yield WrittenFeature(name, line_scanner.number_at(word, len(name) + 1), is_index=True)
+                value = np.float32(numbers.read_number(line_scanner.padded(word), len(name) + 1)[0])
+                yield WrittenFeature(name, value, is_index=True)
 
     def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
         for line in text.split(b"\n"):
