@@ -22,7 +22,7 @@ from ..run.run import Run
 from ..run.signals import interrupt_told
 from . import run_state, shards
 from .averaging import Averaging, Round
-from .engines import ClusterEngine, PartsEngine
+from .engines import ClusterEngine
 from .options import Options
 from .part_learner import Learned, PartLearner, Work
 from .predicting import Predicting
@@ -69,7 +69,7 @@ class AveragedLearner(LearnerCore):
         return contents if contents.counters is None else contents._replace(counters=self._counters)
 
 
-class Averaged(PartsEngine):
+class Averaged(ClusterEngine):
     """Merge the models of the workers, which alone read the data, after each round of `averaging`."""
 
     _averaging: Averaging

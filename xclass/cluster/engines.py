@@ -1,4 +1,4 @@
-"""Define what the engines of a cluster have in common, and those whose workers read the data in parts."""
+"""Define what the engines of a cluster have in common."""
 
 from __future__ import annotations
 
@@ -51,19 +51,12 @@ class RemoteSource:
 
 
 class ClusterEngine(Engine):
-    """Let the workers of a cluster learn or predict."""
-
-    def __init__(self, session: Session, files: Files) -> None:
-        self._session, self._files = session, files
-
-
-class PartsEngine(ClusterEngine):
-    """Let workers read the data in parts."""
+    """Let the workers of a cluster read the data in parts, and learn or predict."""
 
     new_progress = JoinedProgress
 
     def __init__(self, session: Session, files: Files) -> None:
-        super().__init__(session, files)
+        self._session, self._files = session, files
         self._workers: Sequence[Any] = ()
         self._costs: list[Cost] = []
 

@@ -19,7 +19,7 @@ from ..run import learner_use, passes
 from ..run import predictions as outputs
 from . import shards
 from .averaging import as_bytes, from_bytes
-from .engines import PartsEngine
+from .engines import ClusterEngine
 from .part_progress import PartProgress
 from .part_worker import NO_COST, Counter, PartResult, PartWorker
 from .session import Session
@@ -84,7 +84,7 @@ class PartPredictor(Predictor):
         return Predicted({option: (folder / option).read_bytes() for option in writers}, counter.result(NO_COST))
 
 
-class Predicting(PartsEngine):
+class Predicting(ClusterEngine):
     """Predict for the command."""
 
     def learner(self, contents: Contents | None) -> LearnerCore:
