@@ -20,7 +20,7 @@ import numpy as np
 from ..array_types import UInt8s
 from ..data import batch_ops, interactions, namespaces, texts
 from ..data.array_input import is_missing
-from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
+from ..data.batch import CONSTANT, CONSTANT_GROUP, UNNAMED_GROUP, Batch
 from ..data.feature_names import UINT32, NameHasher, encoded, new_hashing
 from ..data.frames import Frame
 from ..data.schema import DENSE, NUMBER, TEXT
@@ -28,7 +28,6 @@ from ..system.steps import pause
 from ..text import numbers, parser, vw_numbers
 from ..text.text_format import OtherFormat, TextFormat, WrittenFeature
 
-DEFAULT_GROUP = 32  # byte of the default namespace
 ENDS = b" \t|\r"
 
 
@@ -138,11 +137,11 @@ class Namer:
                 index = (self._hash if is_index else self._hash_word)(name, seed)
                 if word is not None:
                     index = self._hash_word(word, index)
-                group = namespace[0] if namespace else DEFAULT_GROUP
+                group = namespace[0] if namespace else UNNAMED_GROUP
                 groups.setdefault(group, []).append((namespace, name, word or b"", index & self._mask, value))
 
     def _add_text(self, text: bytes, namespace: bytes, seed: int, groups: Groups) -> None:
-        one, group = np.float32(1), namespace[0] if namespace else DEFAULT_GROUP
+        one, group = np.float32(1), namespace[0] if namespace else UNNAMED_GROUP
         for name, *others in texts.named(text, self._texts.rules(np.frombuffer(text, np.uint8))):
             pause()
             found = namespace, name, b"", self._hash_word(name, seed) & self._mask, one
@@ -171,7 +170,7 @@ class Namer:
             at += 1
             scale, nameless = np.float32(1), 0
             if at == end or line[at] in ENDS:
-                namespace, group, seed = b" ", DEFAULT_GROUP, self._unnamed
+                namespace, group, seed = b" ", UNNAMED_GROUP, self._unnamed
             elif line[at] == 58:  # :
                 return
             else:
