@@ -12,9 +12,9 @@ from command import learn, xclass
 from hypothesis import given
 from hypothesis import strategies as st
 from library import state_of
-from xclass.text.alike_names import NameWeights
 
 from xclass.api.learner import Learner, load
+from xclass.data.alike_names import NameWeights
 from xclass.errors import DataError
 from xclass.system import thread_limit
 
