@@ -21,7 +21,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import check_classifier_multioutput, parametrize_with_checks
 from test_sklearn import EXPECTED_FAILURES
 
-from xclass.formats import vw_writer
+from xclass.api import files
 from xclass.sklearn import XClassifier, XMultilabelClassifier
 
 REDUCTIONS = ("multilabel_oaa", "plt", "multilabel")
@@ -95,7 +95,7 @@ def test_predictions_have_the_form_of_the_labels(form):
 def test_fit_learns_the_model_of_the_command(tmp_path, name, named):
     X, y = data()
     labels = lists_of(y, np.array(["a", "b", "c", "d", "e", "f"])) if named else lists_of(y)
-    lines = vw_writer.lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None)
+    lines = files.vw_lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None)
     words = ["--" + name] + [6] * (name == "multilabel_oaa")  # the others need no number of labels
     run(*words, *["--learn_names"] * named, "-b", 14, "--quiet", "-f", "c", stdin="".join(lines), cwd=tmp_path)
     model = XMultilabelClassifier(name, bits=14).fit(X, labels)

@@ -37,7 +37,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from xclass.formats import vw_writer
+from xclass.api import files
 from xclass.sklearn import XClassifier
 
 ALL = ("multiclass", "cpt", "hsm", "oaa", "recall_tree", "log_multi", "ect", "random_tree", "softmax_tree")
@@ -78,7 +78,7 @@ def data(n: int = 400, classes: int = 6, seed: int = 0, labels: int = 1):
 
 
 def text_of(X, labels) -> str:
-    return "".join(vw_writer.lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None))
+    return "".join(files.vw_lines(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, labels, None))
 
 
 # -- the command's models
