@@ -181,18 +181,6 @@ def test_what_cannot_be_done_is_reported(backend, demo, tmp_path):
         trained.learn(Corpus(("a new subject", {4})))
 
 
-def test_number_of_jobs_is_not_ignored_silently(backend, monkeypatch):
-    trained, said = backend(), []
-    monkeypatch.setattr(trained, "warning", said.append)
-    trained.train(Corpus(*TEXTS), jobs=3)
-    assert said == ["--jobs 3 has no effect: the processors of the process are used, see taskset(1)"]
-
-
-def test_annif_finds_the_backend(demo):
-    demo.register()
-    assert demo.annif.backend._backend_fns["xclass"]() is demo.XclassBackend
-
-
 @pytest.fixture
 def annif(tmp_path):
     """Run the program in a folder with a vocabulary and texts; return what it printed."""
@@ -215,17 +203,3 @@ def annif(tmp_path):
         return result.stdout
 
     return run
-
-
-def test_command_of_annif_trains_learns_and_suggests(annif):
-    annif("load-vocab", "-L", "en", "subjects", "subjects.tsv")
-    annif("train", "subjects", "train.tsv")
-    assert {
-        line.split()[1] for line in annif("suggest", "--limit", "2", "subjects", text="honey tea").splitlines()
-    } == {
-        "tea",
-        "sweet",
-    }
-    annif("learn", "subjects", "more.tsv")
-    assert annif("suggest", "subjects", text="kettle whistles").split()[1] == "hot"
-    assert "F1@5" in annif("eval", "--jobs", "2", "subjects", "train.tsv")

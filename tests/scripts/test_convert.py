@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import os
 import sys
 import zipfile
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 
 from scripts.convert import sparse, uci, vw, wikipedia, words
 from scripts.lib.command_line import run
-from scripts.lib.processes import BenchError
 
 MAINS = {"sparse": sparse, "uci": uci, "vw": vw, "words": words}
 
@@ -78,19 +76,6 @@ def test_every_packing_gives_the_same(convert, tmp_path):
     assert len(contents) == 1
 
 
-def test_damaged_and_missing_files_are_named(convert, tmp_path):
-    (tmp_path / "a.gz").write_bytes(gzip.compress(b"1 1:1\n" * 9999)[:-20])
-    status, err = convert("sparse", "--train", "a.gz")
-    assert status == 1 and "a.gz: damaged after line" in err
-    (tmp_path / "a.Z").write_bytes(b"\x1f\x9d\x90" + b"\xff" * 9)
-    assert "a.Z: gzip: " in convert("uci", "--train", "a.Z")[1]
-    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
-        archive.writestr("one", "1 1:1\n")
-        archive.writestr("two", "1 1:1\n")
-    assert "two.zip: has 2 files" in convert("sparse", "--train", "two.zip")[1]
-    assert convert("sparse", "--train", "none")[1] == "sparse: none: No such file or directory\n"
-
-
 # -- LIBSVM, the extreme classification repository -----------------------------------------------------------------
 
 
@@ -137,11 +122,6 @@ def test_bad_sparse_lines_are_named(convert, tmp_path, line, message):
     assert not Path("out/labels.txt").exists()
 
 
-def test_header_that_counts_wrongly_is_an_error(convert, tmp_path):
-    (tmp_path / "a").write_text("3 5 5\n1 1:1\n2 1:1\n")
-    assert "a: the first line announces 3 examples, there are 2" in convert("sparse", "--train", "a")[1]
-
-
 # -- splits, numbers, cuts ---------------------------------------------------------------------------------------------
 
 
@@ -160,14 +140,6 @@ def test_split_is_exact_seeded_and_loses_nothing(convert, tmp_path):
     assert out("test.vw") != test
     convert("sparse", "--train", "a", "--limit", "50", "--packed")
     assert len(gzip.decompress(Path("out/train.vw.gz").read_bytes()).splitlines()) == 45
-
-
-def test_settings_that_make_no_sense_are_refused(convert, tmp_path):
-    (tmp_path / "a").write_text("1 1:1\n")
-    (tmp_path / "none").write_text("")
-    assert "1 examples cannot be split" in convert("sparse", "--train", "a")[1]
-    assert "0 training and 1 test examples" in convert("sparse", "--train", "none", "--test", "a")[1]
-    assert "--limit 0: at least 1" in convert("sparse", "--train", "a", "--limit", "0")[1]
 
 
 # -- UCI ---------------------------------------------------------------------------------------------------------------
@@ -208,14 +180,6 @@ def test_vw_lines_keep_all_but_the_bare_namespace(convert, tmp_path):
     assert out("train.vw") == ["2 |n a:1 b |c d |n e", "1 2.0 'tag|x y", "2 |n"]
     assert convert("vw", "--train", "a", "--test", "a", "--classes", "9") == (0, "")
     assert out("train.vw")[1] == "3 2.0 'tag|x y" and len(out("labels.txt")) == 9
-
-
-def test_vw_lines_may_have_lists_of_labels(convert, tmp_path):
-    (tmp_path / "a").write_text("9,4 | a\n| unlabelled\n4 'tag|x y\n7,9,4 | z\n")
-    assert convert("vw", "--train", "a", "--test", "a", "--lists", "--limit", "2") == (0, "")
-    assert out("train.vw") == ["1,0 |f a", "0 'tag|x y"] and out("labels.txt") == ["0\t4", "1\t9"]
-    assert "label '9,4' is no whole number" in convert("vw", "--train", "a", "--test", "a")[1]
-    assert "--classes: cannot be given with --lists" in convert("vw", "--train", "a", "--lists", "--classes", "9")[1]
 
 
 @pytest.mark.parametrize(
@@ -265,31 +229,6 @@ def test_next_word_of_joined_lines(convert, tmp_path):
     assert len(out("labels.txt")) == 3 and len(out("train.vw")) == 6
 
 
-def test_next_word_of_lines_that_stand_alone(convert, tmp_path):
-    (tmp_path / "a").write_text("a b c d\nx y\na b c\n" * 10)
-    assert convert("words", "--train", "a", "--context", "2", "--vocabulary", "3")[0] == 0
-    assert [line.split("\t")[1] for line in out("labels.txt")][-1] == "<oov>" and len(out("labels.txt")) == 4
-    lines = out("train.vw") + out("test.vw")
-    assert len(lines) == 30 and {line.split(" ", 1)[1] for line in lines} == {"|a b |b a", "|a c |b b"}
-    convert("words", "--train", "a", "--test", "a", "--context", "2", "--limit", "2")
-    assert len(out("train.vw")) == 2
-
-
-def test_examples_of_classes_alone(convert, tmp_path):
-    (tmp_path / "a").write_text("a b c N b c d\nc d a e\n" * 2)
-    words = ("--context", "2", "--least", "2", "--letters", "--rare", "skip")
-    assert convert("words", "--train", "a", "--test", "a", *words) == (0, "")
-    labels = [line.split("\t")[1] for line in out("labels.txt")]
-    assert sorted(labels) == ["a", "b", "c", "d", "e"]
-    lines = [line.split(" ", 1) for line in out("train.vw")]
-    assert [(labels[int(y) - 1], rest) for y, rest in lines[:4]] == [
-        ("c", "|a b |b a"),
-        ("d", "|a c |b b"),
-        ("a", "|a d |b c"),
-        ("e", "|a a |b d"),
-    ]
-
-
 def test_words_as_vectors(convert, tmp_path):
     (tmp_path / "a").write_text("a b c\n" * 3)
     (tmp_path / "v").write_text("a 0.5 1\nb -1 0.25\n")
@@ -317,11 +256,3 @@ def test_article_is_what_a_reader_sees(tmp_path):
     first, last = [wikipedia.plain(article) for article in wikipedia.articles(dump)]
     assert first == ("anarchism is a theory of one seven eight nine nine a flag here the page ideas end")
     assert last == "cut short"
-
-
-def test_wikipedia_stops_without_articles(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["wikipedia.py", str(tmp_path / "a"), str(tmp_path / "b")])
-    (tmp_path / "a").write_text("<page></page>\n")
-    with pytest.raises(BenchError, match="a: no article"):
-        wikipedia.main()
-    assert not os.path.exists(tmp_path / "b")

@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -59,28 +58,6 @@ def test_stream_of_the_library_is_next_token_data(stream):
         assert following == ["<start>"] * 6 or following[1:] == context[:-1]
 
 
-def test_classes_go_by_frequency_and_rare_tokens_are_one(stream):
-    folder, _ = stream
-    seen = Counter(label for label, _ in parsed(folder / "train.vw"))
-    tokens = labels_of(folder)
-    counts = [seen[label] for label in range(1, len(tokens) + 1)]
-    assert counts == sorted(counts, reverse=True)
-    assert min(count for count, token in zip(counts, tokens, strict=True) if token != "<oov>") >= 2
-    assert {label for label, _ in parsed(folder / "test.vw")} <= set(range(1, len(tokens) + 1))
-
-
-def test_simple_guesses_are_what_they_say(stream):
-    folder, facts = stream
-    train, test = parsed(folder / "train.vw"), parsed(folder / "test.vw")
-    after = defaultdict(Counter)
-    for label, context in train:
-        after[context[0]][label] += 1
-    best = {token: min(counts, key=lambda label: (-counts[label], label)) for token, counts in after.items()}
-    wrong = sum(best.get(context[0], 1) != label for label, context in test)
-    assert facts["previous_token_error"] == pytest.approx(wrong / len(test))
-    assert facts["majority_error"] == pytest.approx(sum(label != 1 for label, _ in test) / len(test))
-
-
 def test_same_stream_every_time(stream, tmp_path):
     folder, facts = stream
     command = [sys.executable, ROOT / "demo" / "make_stream.py", tmp_path, "--limit", "20000"]
@@ -92,23 +69,6 @@ def test_same_stream_every_time(stream, tmp_path):
     first = (tmp_path / "train.vw").read_bytes()
     make_stream.make(tmp_path, limit=2000, seed=3)
     assert (tmp_path / "train.vw").read_bytes() != first
-
-
-def test_stream_for_a_pipe_numbers_tokens_as_they_come(tmp_path):
-    command = [sys.executable, ROOT / "demo" / "make_stream.py", "-", "--limit", "5000"]
-    (tmp_path / "stream").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
-    examples = parsed(tmp_path / "stream")
-    assert len(examples) == 5000
-    following_of, highest = {}, 0
-    for (label, _), (_, following) in itertools.pairwise(examples):
-        assert label <= highest + 1
-        highest = max(highest, label)
-        if following != ["<start>"] * 6:
-            assert following_of.setdefault(label, following[0]) == following[0]
-    with subprocess.Popen([*command[:3]], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as maker:
-        maker.stdout.readline()
-        maker.stdout.close()  # the reader goes away
-        assert maker.wait(60) == 0 and maker.stderr.read() == b""
 
 
 def installed(folder, *scripts):
@@ -141,45 +101,6 @@ def test_piped_stream_is_learned_as_it_goes_by(tmp_path):
     (programs / "xclass").write_text("#!/bin/sh\nexit 1\n")
     result = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
     assert result.returncode == 1 and "piped: learning from the pipe failed" in result.stderr
-
-
-def test_quickstart_stops_where_kernels_cannot_be_compiled_and_where_learning_fails(tmp_path):
-    programs = installed(tmp_path, "demo/quickstart.sh", "demo/report.py")
-    for program, message in (
-        ("exit 1", "quickstart: the kernels could not be compiled; see above"),
-        ('[ "$2" = few.vw ]', "quickstart: learning failed"),
-    ):
-        (programs / "xclass").write_text(f"#!/bin/sh\n{program}\n")
-        result = subprocess.run(
-            ["sh", tmp_path / "demo" / "quickstart.sh"],
-            cwd="/",
-            env={**os.environ, "EXAMPLES": "2000"},
-            capture_output=True,
-            text=True,
-        )
-        assert result.returncode == 1 and result.stderr == f"{message}\n"
-        assert len(parsed(tmp_path / "demo" / "quickstart_data" / "train.vw")) == 2000
-
-
-def test_awkward_sources_become_plain_features(tmp_path):
-    source = tmp_path / "source"
-    (source / "tests").mkdir(parents=True)
-    (source / "tests" / "left_out.py").write_text("forbidden " * 9)
-    (source / "latin.py").write_bytes(b"caf\xe9 = 1\n" * 9)
-    (source / "empty.py").write_bytes(b"")
-    text = "a|b: \t\x0c\x1b\u200b\xa0:c\r\n\td = \u00fc\n\n    :|\n"
-    for i in range(12):
-        (source / f"s{i:02}.py").write_text(text * 3, "utf-8")
-    facts = make_stream.make(tmp_path / "out", root=source)
-    assert facts["train_files"] == 11 and facts["test_files"] == 1
-    parsed(tmp_path / "out" / "train.vw")
-    parsed(tmp_path / "out" / "test.vw")
-    tokens = labels_of(tmp_path / "out")
-    assert {"<bar>", "<colon>", "<newline+8>", "<newline+4>", "<u001b>", "<u200b>", "\u00fc", "a"} <= set(tokens)
-    assert "forbidden" not in tokens and facts["majority_error"] <= 1
-    (tmp_path / "nothing").mkdir()
-    with pytest.raises(SystemExit, match="too little Python source"):
-        make_stream.make(tmp_path / "out", root=tmp_path / "nothing")
 
 
 # -- the report --------------------------------------------------------------------------------------------------
@@ -219,14 +140,6 @@ def test_report_shows_the_most_probable_tokens(tmp_path, monkeypatch, capsys):
     assert re.fullmatch(r"after hot green comes ,; predicted:\n {4}, 0\.\d\d\n", capsys.readouterr().out)
 
 
-def test_report_passes_a_failure_on(tmp_path):
-    note = tmp_path / "note.json"
-    note.write_text("{}")
-    assert report.run(note, [sys.executable, "-c", "raise SystemExit(3)"]) == 3
-    assert not note.exists()
-    assert report.run(note, [str(tmp_path / "no-such-command")]) == 1
-
-
 # -- the scripts -------------------------------------------------------------------------------------------------
 
 
@@ -264,21 +177,6 @@ def test_only_tracked_files_are_checked(tmp_path):
     here = tmp_path / "tests" / "support"
     done = subprocess.run([sys.executable, "-c", shown], cwd=here, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["kept.md", "kept.md"]
-
-
-@pytest.mark.slow
-def test_texts_get_their_five_most_probable_classes(tmp_path):
-    pytest.importorskip("sklearn")
-    pytest.importorskip("matplotlib")
-    script = ROOT / "demo" / "top5_text.py"
-    done = subprocess.run(
-        [sys.executable, script, tmp_path, tmp_path / "plot.png"], capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert "the texts are the docstrings" in done.stdout
-    assert float(re.search(r"test accuracy ([0-9.]+)", done.stdout)[1]) > 0.6
-    assert len(re.findall(r"^  [01]\.[0-9]{3}  \S", done.stdout, re.MULTILINE)) == 15
-    assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_demo_of_texts_prints_the_most_probable_classes_without_matplotlib(tmp_path, monkeypatch, capsys):

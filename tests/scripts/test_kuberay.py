@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import shlex
@@ -55,50 +54,6 @@ def config_of_run(manifest):
 
 def test_manifest_fits_the_schema(check, manifest):
     check.validate(manifest)
-
-
-def paths(node, path=()):
-    """Yield the path of every field."""
-    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    for key, value in items:
-        if isinstance(node, dict):
-            yield (*path, key)
-        yield from paths(value, (*path, key))
-
-
-FREE = {"data", "requests", "limits"}  # their fields are not known, or one of several suffices
-
-
-def test_every_misspelt_field_is_found(check, manifest):
-    every = [path for path in paths(manifest) if not FREE & set(path[:-1])]
-    assert len(every) > 50
-    for path in every:
-        wrong = copy.deepcopy(manifest)
-        node = wrong
-        for key in path[:-1]:
-            node = node[key]
-        node[path[-1].upper() + "_"] = node.pop(path[-1])
-        assert not check.is_valid(wrong), path
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (["rayClusterSpec", "headGroupSpec", "rayStartParams", "num-cpus"], 0),
-        (["rayClusterSpec", "workerGroupSpecs", 0, "replicas"], "4"),
-        (["rayClusterSpec", "workerGroupSpecs"], []),
-        (["rayClusterSpec", "rayVersion"], 2.6),
-        (["shutdownAfterJobFinishes"], False),  # ttlSecondsAfterFinished needs it
-        (["submissionMode"], "SSHMode"),
-        (["backoffLimit"], -1),
-    ],
-)
-def test_wrong_values_are_found(check, manifest, path, value):
-    node = by_kind(manifest, "RayJob")["spec"]
-    for key in path[:-1]:
-        node = node[key]
-    node[path[-1]] = value
-    assert not check.is_valid(manifest)
 
 
 def test_command_is_understood_and_uses_all_processors_of_the_workers(manifest):

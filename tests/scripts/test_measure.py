@@ -134,13 +134,6 @@ def test_what_is_stored_is_not_measured_again_and_is_drawn(data):
     )  # running.START, EXAMPLE
 
 
-def test_points_of_methods_are_drawn(data):
-    if not drawn():
-        pytest.skip("matplotlib is not installed")
-    cells(tool("measure", "peers", data, "--sets", "tiny", "--methods", "xclass;xclass --cpt", *drawn()))
-    assert Path("f.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_the_test_file_may_be_left_alone_or_repeated(data):
     words = ["measure", "any", data, "--sets", "tiny", "--methods", "xclass --cpt {K}", "--work", "work", "--json", "j"]
     cells(tool(*words, "--holdout"))
@@ -166,12 +159,6 @@ def test_streams_vary_in_classes_features_and_processors(kind, data):
         assert head[1:] == [f"{axis} {value}" for value in values.split(",")] and all(row[1:])
 
 
-@pytest.mark.slow
-def test_long_processes_are_stopped(data):
-    words = ["measure", "any", data, "--sets", "rows", "--limit", 1, "--methods"]
-    assert cells(tool(*words, "estimator 'exec(\"while 1: 0\")'"))[1][1] == "> 1 s"
-
-
 def test_what_cannot_be_measured_is_refused(data):
     def refused(*words):
         result = tool("measure", *words)
@@ -185,19 +172,6 @@ def test_what_cannot_be_measured_is_refused(data):
     assert "processors, not 9999" in refused(
         "any", "--stream", "even", "--axis", "processors", "--values", "9999", "--methods", "xclass", "--examples", 20
     )
-
-
-def test_methods_find_the_options_of_a_set():
-    assert runner.words_of("xclass --cpt {K} -b {B}", "ptb", 9) == ["xclass", "--cpt", "9", "-b", "26"]
-    assert runner.words_of("VW --ect {K}", "aloi27", 9) == ["VW", "--ect", "9", "-q", "ff"]
-    assert runner.words_of("xclass --oaa {K-1} {set} -b {B}", "wordnet", 20_307)[-1] == "28"
-    assert peers.forgotten(peers.VW, ["--ect", "9", "--bern_hyper", "0"]) == ["--bern_hyper", "0"]
-
-
-def test_precision_is_that_of_the_best_labels():
-    best = runner.ranked(b"3:.5,7:.9\n\n1:.2\n\n", 2)
-    assert best == [[b"7", b"3"], [b"1"]]
-    assert runner.precision([{b"7"}, {b"2", b"1"}], best) == pytest.approx([1, 1 / 3, 1 / 5])
 
 
 def test_a_command_that_fails_is_told(data):

@@ -22,7 +22,7 @@ from running import ROOT, environment, tool
 from test_convert import compressed
 
 from scripts.convert import fetch
-from scripts.lib import papers, peers, runner, search
+from scripts.lib import papers, peers, runner
 from scripts.lib.experiments import EXPERIMENTS
 from scripts.lib.processes import BenchError
 from scripts.lib.results import binomial_interval, chi_squared_test, hoeffding_interval
@@ -206,17 +206,6 @@ def test_scripts_of_lists_make_a_table_of_each_set_that_is_there(name, tmp_path,
         assert all(one["p1"] > one["p5"] > 10 for one in found)
 
 
-def test_scripts_of_lists_take_files_of_other_names_and_published_rows(tmp_path, script):
-    with_lists(tmp_path)
-    (tmp_path / "Eurlex").rename(tmp_path / "EURLex-4K")
-    for part in ("train", "test"):
-        (tmp_path / "EURLex-4K" / f"eurlex_{part}.txt.gz").rename(tmp_path / "EURLex-4K" / f"{part}.txt.gz")
-    words = ["--sets", "EURLex-4K", "--small", "--methods", "multilabel_oaa,Bonsai", "--work", tmp_path / "work"]
-    status, out, err = script("xmc", *words[:3], "--work", tmp_path / "work", DATA=tmp_path)
-    assert status == 0 and "$ xclass -d train.vw --multilabel_oaa 20 -b 22" in out, out + err
-    assert "| Bonsai | README of omikuji | P@1, % | 82.80 |  |" in out
-
-
 def test_scripts_of_lists_say_which_sets_they_have(tmp_path, script):
     status, out, err = script("xmc", "--dry_run", "--work", tmp_path / "work")
     assert (status, err) == (0, "") and not (tmp_path / "work").exists()
@@ -238,25 +227,6 @@ def test_all_methods_run_on_the_sets_that_stand_in(tmp_path, script):
     assert len(found) == 9 and all(0 <= one["error"] < 70 for one in found)
     assert sum("test_squared" in one for one in found) == 6
     assert "--passes 4 --holdout_off -b 14" in out  # of five, cut for --small
-
-
-@pytest.mark.parametrize("source", ["isolet"], indirect=True)
-def test_nothing_is_converted_or_measured_twice(source, tmp_path, script):
-    words = ["--work", tmp_path / "work", "--methods", "recall_tree"]
-    status, out, err = script("isolet", *words, DATA=source)
-    assert status == 0 and "scripts.convert" in out, out + err
-    first = (tmp_path / "work/vw/done.json").read_text()
-    assert 0 < json.loads(first)[0]["error"] < 70
-    status, out, err = script("isolet", *words, DATA=source)
-    assert status == 0 and "scripts.convert" not in out and "$ xclass" not in out, out + err
-    assert (tmp_path / "work/vw/done.json").read_text() == first
-
-
-def test_a_bad_line_of_a_source_stops_the_script(tmp_path, script):
-    (tmp_path / "aloi").write_text("1 1:1\n2 2:2\n\n3 3:x\n")
-    status, out, err = script("aloi", "--work", tmp_path / "work", DATA=tmp_path)
-    assert status == 1 and "| paper |" not in out
-    assert f"sparse: {tmp_path}/aloi:4: '3:x' is no index:value such as 17:0.5" in err
 
 
 def vw_set(folder, k=20):
@@ -310,21 +280,6 @@ def test_commands_are_printed_and_nothing_done(name, words, tmp_path, script):
         assert "--top_k" not in out.partition("hsm, HSM-approx")[2].partition("\nhsm, default")[0]
 
 
-def test_commands_that_are_printed_can_be_pasted(tmp_path, script):
-    """In the folder that is printed, with the data that the commands before make."""
-    data = vw_set(tmp_path / "data")
-    words = ["--work", tmp_path / "work", "--small", "--methods", "filter_tree", "--bits", 14]
-    _, planned, _ = script("isolet", "--work", tmp_path / "new", "--dry_run", DATA=data)
-    assert "--oaa 20 " in planned  # the classes of the data, not those of the paper's
-    script("isolet", *words, DATA=data)
-    _, out, _ = script("isolet", *words, "--dry_run", DATA=data)
-    lines = [shlex.split(line)[1:] for line in out.splitlines() if line.startswith("$ ")]
-    at = next(number for number, line in enumerate(lines) if line[0] == "cd")
-    learned, test = lines[at + 1 : at + 3]
-    learn(*learned[1:], cwd=lines[at][1])
-    assert "average loss = 0." in learn(*test[1:], cwd=lines[at][1]).err
-
-
 @pytest.mark.parametrize(
     ("name", "words", "variables", "message"),
     [
@@ -338,17 +293,6 @@ def test_commands_that_are_printed_can_be_pasted(tmp_path, script):
 def test_wrong_command_lines_are_refused(name, words, variables, message, script):
     status, _, err = script(name, *words, **variables)
     assert status == 1 and message in err
-
-
-def test_help_of_a_script(script):
-    status, out, _ = script("rcv1", "--help")
-    assert status == 0 and "RCV1: news of Reuters" in out and "--small" in out
-
-
-def test_source_to_be_downloaded_by_hand_says_where_it_is(tmp_path, script):
-    status, _, err = script("wiki_small", "--work", tmp_path / "work")
-    assert status == 1
-    assert "wiki_small_train.txt has to be fetched by hand, from https://drive.google.com" in err and "DATA=" in err
 
 
 @pytest.mark.parametrize("name", [*SETS, "ptb_lstm"])
@@ -405,17 +349,6 @@ def test_rows_have_the_settings_of_their_paper(name):
         if setting.startswith("CPT paper"):
             assert row.kind == "tunable" and "--sgd --loss_function squared" in options
     assert to_the_letter == (name in ("aloi", "imagenet", "odp", "ltcb"))
-
-
-def test_tables_have_a_weight_for_every_feature():
-    assert papers.bits_of("oaa", ["--oaa", "1000"], 1000, 128) == 18
-    assert papers.bits_of("oaa", ["--oaa", "105033"], 105_033, 422_712) == 31
-    assert papers.bits_of("mach", ["--mach", "25,32"], 36_504, 380_078) == 29
-    assert papers.bits_of("cpt", ["--cpt", "1000"], 1000, 128) is None
-    assert papers.table_bytes("oaa", ["-b", "20"]) == 12 << 20
-    assert papers.table_bytes("recall_tree", ["-b", "20"]) == 16 << 20
-    assert papers.table_bytes("random_tree", ["-b", "20"]) == 8 << 20
-    assert papers.table_bytes("softmax_tree", ["-b", "20"]) is None
 
 
 def test_sizes_of_tables_are_those_that_runs_say(tmp_path):
@@ -534,34 +467,6 @@ def test_squared_losses_are_those_with_and_without_learning(tmp_path, monkeypatc
     assert f"{record['squared']:.4f} ± {hoeffding_interval(50):.4f}" in out
 
 
-@pytest.mark.parametrize(
-    ("row", "peer"),
-    [
-        ("filter_tree a error=? --passes 2", ("VW", "--ect 20 --passes 2")),
-        ("recall_tree a error=? $vw_tree -l 1 --shuffle 9", ("VW", "--recall_tree 20 -l 1 --loss_function logistic")),
-        ("log_multi a error=? $vw_lomtree", ("VW", "--log_multi 20 --loss_function quantile")),
-        ("oaa a error=? --loss_function logistic --l2 1e-6", ("scikit-learn", "rest C=10")),
-        ("softmax_tree a error=? --depth 0 --l2 0.1", ("scikit-learn", "multinomial scaled C=10")),
-        (
-            "softmax_tree a error=? --depth 2 --leaf_classes 5 --l1 1 --zero_loss beta --beta 9",
-            ("scikit-learn", "tree scaled depth=2 leaf_classes=5 alpha=1 beta=9"),
-        ),
-        ("softmax_tree a error=? --depth 2 --leaf_classes 5 --zero_loss remove", None),
-        ("softmax_tree a error=? --depth 5 --leaf_classes 5", None),  # 32 leaves for 20 classes
-        ("recall_tree a error=?", None),
-        ("recall_tree a error=? $vw_tree --bern_hyper 0", None),
-        ("log_multi a error=? $vw_lomtree --max_predictors 39", None),
-        ("random_tree a error=?", None),
-    ],
-)
-def test_rows_have_a_peer_where_one_has_the_method(row, peer, monkeypatch):
-    experiment = EXPERIMENTS["isolet"]
-    monkeypatch.setitem(EXPERIMENTS, "isolet", experiment.__class__(**{**vars(experiment), "rows": row}))
-    (one,) = papers.rows("isolet")
-    words = [*papers.METHODS[one.method].replace("{K}", "20").split(), *one.options]
-    assert run.peer_of(one, words) == (peer and (peer[0], peer[1].split()))
-
-
 @pytest.mark.parametrize(("words", "most"), [("beta=9 start=random", 0.2), ("start=prototypes", 0.02)])
 def test_softmax_trees_of_another_implementation_learn(words, most, tmp_path):
     pytest.importorskip("sklearn", minversion="1.8")
@@ -588,15 +493,6 @@ def test_intervals_and_tests_are_those_of_the_textbooks():
     assert chi_squared_test(0.5, 100, 0.5, 100) == 1
     # 15 of 100 and 30 of 100: (N - 1) (ad - bc)^2 / (r1 r2 c1 c2) = 199 * 1500^2 / (100 * 100 * 45 * 155)
     assert chi_squared_test(0.15, 100, 0.3, 100) == pytest.approx(0.011292, abs=1e-4)
-
-
-def test_figures_are_given_by_name():
-    assert papers.figures("error=12.2+-0.3 train=?") == {"error": 12.2, "train": None}
-    assert papers.spreads("error=12.2+-0.3 train=?", "+-") == {"error": 0.3}
-    assert papers.figures("error=6.36~1.71") == {"error": 6.36}
-    assert papers.spreads("error=6.36~1.71 top5=2", "~") == {"error": 1.71}
-    with pytest.raises(BenchError, match="eror=1: no measure of this name"):
-        papers.figures("eror=1")
 
 
 # -- downloads ---------------------------------------------------------------------------------------------------------
@@ -651,16 +547,6 @@ def test_download_goes_on_where_it_was_cut_short(server, tmp_path):
     assert len(requests) == 3 and not (tmp_path / "a.part").exists()
 
 
-def test_download_goes_on_after_another_process(server, tmp_path):
-    url, requests = server
-    for have, path in ((1000, "whole"), (1000, "no_ranges"), (len(CONTENT), "whole"), (len(CONTENT) + 5, "whole")):
-        (tmp_path / "a.part").write_bytes((CONTENT + b"extra")[:have])
-        assert fetch.fetch(tmp_path, "a", [url(path)]).read_bytes() == CONTENT
-        assert requests[0] == (f"/{path}", f"bytes={have}-")
-        (tmp_path / "a").unlink()
-        requests.clear()
-
-
 def test_addresses_are_tried_in_turn_and_files_checked(server, tmp_path):
     url, _ = server
     digest = fetch.hashlib.md5(CONTENT).hexdigest()
@@ -671,38 +557,3 @@ def test_addresses_are_tried_in_turn_and_files_checked(server, tmp_path):
     with pytest.raises(BenchError, match=r"(?s)b cannot be had.*/whole: 300,000 bytes, not 5\n.*DATA=FOLDER"):
         fetch.fetch(tmp_path, "b", [url("whole")], 5)
     assert not (tmp_path / "b.part").exists()
-
-
-def test_missing_source_is_reported(server, tmp_path, monkeypatch, capsys):
-    url, _ = server
-    words = [str(tmp_path), "a", url("gone"), "http://127.0.0.1:1/x", "--data", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", ["fetch.py", *words])
-    with pytest.raises(BenchError) as error:
-        fetch.main()
-    err = str(error.value)
-    assert err.startswith("a cannot be had from its source:") and "/gone: HTTP 404 Not Found" in err
-    assert "Connection refused" in err and "run with DATA=FOLDER" in err
-    (tmp_path / "a.bz2").touch()
-    capsys.readouterr()
-    fetch.main()
-    assert capsys.readouterr().out == f"{tmp_path}/a.bz2\n"
-
-
-def test_ranges_of_a_reduction_are_those_it_has():
-    ranges = search.ranges(["--recall_tree", "1000", "--max_depth", "9"], 1000, {})
-    assert ranges[0] == "-l linear 0.1 4" and "--bern_hyper log 0.01 10" in ranges
-    assert not [text for text in ranges if text.startswith("--max_depth")]  # chosen already
-    ranges = search.ranges(["--recall_tree", "1000"], 1000, EXPERIMENTS["odp"].ranges)
-    assert {"--max_depth int 8 13", "--max_candidates int 40 159", r"-q one \x88a \x88:"} <= set(ranges)
-    assert "--node_only flag" not in search.ranges(["--recall_tree", "9"], 9, EXPERIMENTS["imagenet"].ranges)
-    ranges = search.ranges(["--recall_tree", "9", "-q", "ab", "--cubic", "abc"], 9, EXPERIMENTS["ltcb"].ranges)
-    assert {r"-q one \x88z \x88a", r"--cubic one \x88az \x88ab"} <= set(ranges)  # beside the crosses of the words
-    assert search.ranges(["--oaa", "26", "--passes", "20"], 26, {}) == [search.STEPS]
-    assert search.ranges(["--oaa", "26", "--sgd"], 26, {}) == ["-l log 0.5 50"]
-    assert search.ranges(["--ect", "26", "-l", "2"], 26, {}, replacing=True) == [search.STEPS]
-    assert search.ranges(["--cpt", "26", "--cpt_tree", "random"], 26, {}) == ["-l log 0.05 5"]
-    drawn = [search.draw(text, random.Random(seed)) for seed in range(40) for text in (*ranges, "-b int 3 4")]
-    assert {word for one in drawn for word in one if word.startswith("-")} >= {"-l", "--bern_hyper", "-b"}
-    assert ["-b", "4"] in drawn and all(float(one[1]) > 0 for one in drawn if one[:1] == ["--bern_hyper"])
-    with pytest.raises(BenchError, match="no ranges are known"):
-        search.ranges(["-b", "3"], 5, {})
