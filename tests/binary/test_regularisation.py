@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from command import learn, xclass
@@ -16,7 +14,6 @@ from xclass.binary import gd, loss
 from xclass.errors import UsageError
 
 F = np.float32
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def vw(folder, *args: str) -> list[str]:
@@ -167,16 +164,6 @@ def test_each_class_is_penalised_as_if_it_were_learned_alone(reduction, penalty,
         learn("-t", "-d", "signs", "-i", "s", "-p", "p", "--quiet", cwd=tmp_path)
         alone = numbers((tmp_path / "p").read_text().splitlines())
         np.testing.assert_allclose(np.abs([row[c - 1] for row in found]), np.abs(alone), atol=2e-5)
-
-
-@pytest.mark.skipif(not DATA.exists(), reason="the shared data sets are not there")
-def test_the_penalty_of_one_against_all_is_that_of_the_papers(tmp_path):
-    """--l2 1 / (10 N) is C = 10, with which one-vs-rest of scikit-learn's LogisticRegression has 9.22 % of errors."""
-    command = ["--oaa", 150, "-b", 24, "--loss_function", "logistic", "--passes", 5, "--holdout_off", "--cache"]
-    command += ["--l2", 1 / (10 * 15000), "--cache_file", "c", "-f", "m", "--quiet"]
-    learn("-d", DATA / "clinc150" / "train.vw.gz", *command, cwd=tmp_path)
-    result = learn("-t", "-d", DATA / "clinc150" / "test.vw.gz", "-i", "m", cwd=tmp_path)
-    assert abs(100 * float(summary(result.err)["average loss"]) - 9.22) < 0.5
 
 
 def test_given_range_takes_precedence_over_the_range_of_the_model(tmp_path):
