@@ -455,22 +455,3 @@ def run(examples: Iterable[tuple], reduction) -> list:
             if getattr(reduction, "advances_clock", True):
                 clock += weight
     return predictions
-
-
-def run_base(examples: Iterable[tuple], learner: Learner, sub: Hashable = 0) -> list[np.float32]:
-    """Predict and learn examples (features, label or None, weight, initial) with one subproblem; return predictions.
-
-    A prediction is the one that `learn` makes, so the label of the example has already widened the label range.
-    """
-    clock, predictions = 0.0, []
-    for features, label, weight, initial in examples:
-        if label is None:
-            predictions.append(learner.predict(features, sub, initial))
-            continue
-        if weight > 0:
-            predictions.append(learner.learn(features, label, weight, sub, clock, initial=initial))
-        else:
-            learner.widen(label)
-            predictions.append(learner.predict(features, sub, initial))
-        clock += weight
-    return predictions

@@ -155,9 +155,6 @@ class RecallTree:
         """Return the subproblem of the scorer of label y."""
         return self.routers + y - 1
 
-    def path_value(self, y: int, node: int) -> np.float32:
-        return self.scorer_learner.weight(self.path_index(node), self.scorer(y), scaled=False)
-
     # Algorithm 1
 
     def predict(self, features: list[tuple]) -> int:

@@ -323,13 +323,6 @@ class TaggedTable:
 
     # -- classes
 
-    def score_class(self, hashes: Sequence[int], xs: Sequence[float], label: int) -> np.float32:
-        """Return the score of a class."""
-        total = ZERO
-        for (w, _), x in zip(self.read(hashes, xs, label), xs, strict=True):
-            total += w * F(x)
-        return total
-
     def read(self, hashes: Sequence[int], xs: Sequence[float], label: int) -> list[tuple[np.float32, np.float32]]:
         """Return w and G of each feature for a class, 0 where it has no word."""
         pairs = []

@@ -18,7 +18,7 @@ from scripts import compare_vw
 from scripts.fuzzing import vw_cases, vw_process
 
 SEED = 11
-CASES = sorted(set(range(16)) - {5})  # VW crashes in 5
+CASES = sorted(set(range(30)) - {5, 16})  # VW crashes in 5, and saves no model in 16
 SOUND = "1 |a x\n2 0.5 |b y\n |c z\n1 1.25 |a z |b x\n3 |a x y\n2 3 |b y\n"
 
 
