@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import subprocess
-import time
 import zlib
 from pathlib import Path
 
@@ -490,40 +489,6 @@ def test_data_that_change_while_they_are_read_are_not_kept(tmp_path):
     assert sum(batch.n for batch, _ in reading) == 30001
 
 
-def write_until_killed(path, file) -> None:
-    """Write the cache again and again."""
-    while True:
-        list(source(path, file, kill=True))
-
-
-def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path):
-    path, file = tmp_path / "data", tmp_path / "c"
-    path.write_text(multiclass(1, 500, 5000))
-    expected = copies(source(path))
-    rng = random.Random(9)
-    whole = 0
-    for _ in range(8):
-        writer = os.fork()  # has loaded all that it needs
-        if not writer:
-            try:
-                write_until_killed(path, file)
-            finally:
-                os._exit(1)
-        time.sleep(rng.random() * 0.1)
-        os.kill(writer, signal.SIGKILL)
-        assert os.WTERMSIG(os.waitpid(writer, 0)[1]) == signal.SIGKILL
-        leftovers = sorted(set(os.listdir(tmp_path)) - {"data", "c"})
-        assert not [name for name in leftovers if not name.endswith(".tmp")]
-        if file.exists():
-            reading = source(path, file)
-            assert reading._reused
-            whole += 1
-            for (actual, _), (batch, _) in zip(copies(reading), expected, strict=True):
-                assert_same(actual, batch)
-            file.unlink()
-    assert whole
-
-
 def kill_at(call: str, number: int) -> None:
     """Let this process be killed when it calls a function of `os` for the time with this number."""
     calls, before = [], getattr(os, call)
@@ -548,17 +513,6 @@ def test_run_killed_at_the_end_of_its_cache_leaves_the_old_one_or_none(tmp_path,
     assert forked(prepare, "data", "-c", "-k", "--oaa", 5, cwd=tmp_path) == -signal.SIGKILL
     assert (tmp_path / "data.cache").read_bytes() == old
     assert cache_note(run(tmp_path, "--oaa", "5")) == ""
-
-
-def test_every_truncated_cache_is_refused(tmp_path):
-    path, file = tmp_path / "data", tmp_path / "c"
-    path.write_text(multiclass(1, 5, 60))
-    list(source(path, file))
-    whole = file.read_bytes()
-    for size in range(0, len(whole), 29):
-        file.write_bytes(whole[:size])
-        with open(file, "rb") as opened, pytest.raises(cache_file.DamagedCacheError):
-            list(cache_file.Reader(opened, "c", True))
 
 
 @pytest.fixture(scope="module")
@@ -625,20 +579,3 @@ def test_temporary_cache_leaves_nothing(tmp_path, monkeypatch):
     learn("--oaa", "5", "--passes", "3", stdin=multiclass(1, 5, 100), cwd=tmp_path)
     xclass("--oaa", "5", "--passes", "3", stdin="1 |a\nx |a\n", cwd=tmp_path)
     assert os.listdir(tmp_path / "t") == []
-
-
-def test_reading_is_quicker_than_parsing(tmp_path):
-    path, file = tmp_path / "data", tmp_path / "c"
-    path.write_text(multiclass(1, 3000, 20000))
-    list(source(path, file))
-
-    def seconds(file):
-        """Processor time, which does not count what other processes take."""
-        cache_file = source(path, file)
-        start = time.process_time()
-        for _ in cache_file:
-            pass
-        return time.process_time() - start
-
-    parse, read = (min(seconds(cache_file) for _ in range(6)) for cache_file in (None, file))
-    assert parse > 2 * read, f"{parse} s and {read} s"  # more than 3 on a free machine

@@ -6,18 +6,10 @@ import gzip
 import io
 import json
 import os
-import random
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 import zlib
 
 import numpy as np
 import pytest
-from command import Forked, run_forked
-from effort import tries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -401,19 +393,6 @@ def test_truth_values_are_zero_or_one(tmp_path):
         model_file.load(tmp_path / "m")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=tries(200))
-@given(data=st.data())
-def test_any_damage_ends_in_a_model_error(tmp_path, data):
-    small_model(tmp_path / "m")
-    content = bytearray((tmp_path / "m").read_bytes())
-    start = data.draw(st.integers(0, len(content)))
-    content[start : start + data.draw(st.integers(0, 20))] = data.draw(st.binary(max_size=20))
-    if bytes(content) != (tmp_path / "m").read_bytes():
-        (tmp_path / "f").write_bytes(content)
-        with pytest.raises(ModelError):
-            model_file.load(tmp_path / "f")
-
-
 # -- saving never harms what was there ---------------------------------------------------------------------------
 
 
@@ -457,68 +436,3 @@ def test_unwritable_path_is_reported(tmp_path):
             small_model(tmp_path / "m")
         tmp_path.chmod(0o700)
     assert os.listdir(tmp_path) == []
-
-
-def test_interrupted_saving_leaves_the_old_model(tmp_path, monkeypatch):
-    small_model(tmp_path / "m")
-    before = (tmp_path / "m").read_bytes()
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(model_file.os, "fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model_file.save(tmp_path / "m", options={}, facts={}, arrays={})
-    assert (tmp_path / "m").read_bytes() == before
-    assert os.listdir(tmp_path) == ["m"]
-
-
-def test_a_full_disk_leaves_the_old_model(tmp_path):
-    small_model(tmp_path / "m")
-    before = (tmp_path / "m").read_bytes()
-    code = """
-        import resource, sys
-        import numpy as np
-        from xclass import errors
-        from xclass.model import model_file
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
-        try:
-            model_file.save(sys.argv[1], options={}, facts={}, arrays={"w": np.ones(10**6)})
-        except errors.ModelError as error:
-            print(error)
-    """
-    output = run_forked([sys.executable, "-c", textwrap.dedent(code), tmp_path / "m"], capture_output=True, text=True)
-    assert "8.0 MB" in output.stdout and "unchanged" in output.stdout, output
-    assert (tmp_path / "m").read_bytes() == before
-    assert os.listdir(tmp_path) == ["m"]
-
-
-def test_a_process_killed_while_saving_leaves_a_whole_model(tmp_path):
-    code = """
-        import sys
-        import numpy as np
-        from xclass.model import model_file
-
-        w = np.zeros(4_000_000, np.float32)
-        for i in range(10**6):
-            w[:] = i
-            model_file.save(sys.argv[1], options={}, facts={"round": i}, arrays={"w": w})
-            print(i, flush=True)
-    """
-    seed = 5
-    chance = random.Random(seed)
-    interrupted = 0
-    for _ in range(4):
-        with Forked([sys.executable, "-c", textwrap.dedent(code), tmp_path / "m"], stdout=subprocess.PIPE) as child:
-            child.stdout.readline()
-            time.sleep(chance.random() * 0.1)
-            child.send_signal(signal.SIGKILL)
-        model = model_file.load(tmp_path / "m")
-        assert (model.arrays["w"] == model.facts["round"]).all(), f"seed {seed}"
-        rest = [name for name in os.listdir(tmp_path) if name != "m"]
-        assert len(rest) <= 1  # the next process removes it
-        interrupted += len(rest)
-        for name in rest:
-            assert name.startswith(".m.") and name.endswith(".tmp")
-    assert interrupted > 0, "no child was killed in the middle of a file"

@@ -6,11 +6,8 @@ that are not there are skipped.
 
 from __future__ import annotations
 
-import ast
-import gzip
 import itertools
 import json
-import os
 import random
 import subprocess
 import sys
@@ -24,9 +21,6 @@ from xclass.model import model_file
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 MODELS = Path(__file__).resolve().parent / "golden"
-MOST_LINES = 75  # of code
-DATA_SETS = ("clinc150", "isolet1", "ptb")  # words, columns of numbers, many classes
-LEARNED, PREDICTED = 4000, 400  # most lines of a data set
 CLASSES = 20
 NUMBERS = ("1", "-0.25", ".5", "3.", "0.7", "-12.345", "1234567", "0.0000012", "16777217e+0", "-.3e+0", "0", "00.00")
 
@@ -158,21 +152,6 @@ def test_reader_predicts_with_models_that_are_kept(read_model, name):
     assert list(read_model.predict(MODELS / f"{name}.model", lines)) == expected
 
 
-@pytest.mark.parametrize("reduction", ["oaa", "cpt"])
-@pytest.mark.parametrize("name", DATA_SETS)
-def test_reader_predicts_on_data_sets(read_model, tmp_path, name, reduction):
-    folder = Path(os.environ.get("XCLASS_DATA_SETS", os.devnull), name)
-    if not folder.is_dir():
-        pytest.skip(f"there is no data set {name} in the folder that XCLASS_DATA_SETS names")
-    parts = []
-    for part, most in (("train", LEARNED), ("test", PREDICTED)):
-        with gzip.open(folder / f"{part}.vw.gz", "rt", encoding="utf-8") as file:
-            parts.append("".join(itertools.islice(file, most)))
-    train, test = parts
-    classes = 1 + max(int(line.split()[0]) for line in (train + test).splitlines())
-    check(read_model, tmp_path, train, test, f"--{reduction}", classes)
-
-
 @pytest.mark.parametrize(
     "words, seen",
     [
@@ -246,30 +225,6 @@ assert "xclass" not in sys.modules
     words = [sys.executable, "-c", program, str(MODELS / "cpt.model"), str(MODELS / "classes.test.vw")]
     done = subprocess.run(words, capture_output=True, timeout=60, env={"PYTHONPATH": ""}, cwd=DOCS)
     assert done.stdout == (MODELS / "cpt.predictions").read_bytes(), done.stderr
-
-
-def lines_of_code(path: Path) -> int:
-    """Return the number of lines of a Python file that are neither blank nor a comment nor a docstring."""
-    source = path.read_text(encoding="utf-8")
-    in_docstring: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.Module, ast.FunctionDef)) and ast.get_docstring(node):
-            in_docstring.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    lines = enumerate(source.splitlines(), 1)
-    return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in in_docstring for i, line in lines)
-
-
-def test_reader_is_short_and_needs_numpy_alone():
-    path = DOCS / "read_model.py"
-    assert lines_of_code(path) <= MOST_LINES
-    assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 120
-    imported = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            imported.update(alias.name.split(".")[0] for alias in node.names)
-        if isinstance(node, ast.ImportFrom):
-            imported.add((node.module or "").split(".")[0])
-    assert imported <= {"numpy", *sys.stdlib_module_names}
 
 
 def test_page_includes_the_reader():
