@@ -265,12 +265,6 @@ def test_a_later_file_may_begin_with_a_line_that_does_not_tell_its_format(tmp_pa
     learn("-d", "a.vw", "-d", "a.svm", "--oaa", 2, "--format", "vw", cwd=tmp_path)
 
 
-def test_audit_has_the_names_of_features(data):
-    texts = ("".join((data / name).read_text().splitlines(True)[:50]) for name in ("p.vw", "p.svm"))
-    shown = [learn("--oaa", 4, "--audit", "--quiet", cwd=data, stdin=text).out for text in texts]
-    assert shown[0] == shown[1]
-
-
 AUDITED = {
     "a.csv": 'label,n,words,m\ntea,1.5,red cat,2\n"oat cake",,"x\nred",-1\ntea,3,dog,\n',
     "b.vw": "tea | n:1.5 m:2 |words red cat\noat_cake | m:-1 |words x red\ntea | n:3 |words dog\n",
@@ -423,18 +417,6 @@ def test_options_of_texts_are_warned_of_where_there_are_no_texts(tmp_path):
     (tmp_path / "t.vw").write_text("a | x\nb | y\n" * 3)
     done = learn("t.vw", "--text_chars", "3-5", cwd=tmp_path)
     assert "--text_chars has no effect: t.vw is VW text, which has no texts" in done.err
-
-
-def test_a_model_keeps_how_texts_are_read(tmp_path):
-    (tmp_path / "t.csv").write_text("label,text\n" + "a,Red TEA\nb,black coffee!\n" * 5)
-    learn("t.csv", *OPTIONS, "--text_chars", "3-4", "-f", "m", cwd=tmp_path)
-    (tmp_path / "u.csv").write_text("text\nteas\n")
-    assert learn("u.csv", "-t", "-i", "m", "-p", "stdout", "--quiet", cwd=tmp_path).lines == ["a"]
-    for other in (("--text_chars", "3-5"), ("--text_split", "words"), ("--text_case", "fold")):
-        refused = xclass("u.csv", "-t", "-i", "m", *other, cwd=tmp_path)
-        assert refused.status != 0 and f"{other[0]} {other[1]} disagrees with m" in refused.err
-    shown = learn("u.csv", "-t", "-i", "m", "--explain", 1, "--quiet", cwd=tmp_path).out
-    assert "text^chars^<tea" in shown
 
 
 def test_columns_that_count_from_another_number_than_those_learned_are_noted(tmp_path):

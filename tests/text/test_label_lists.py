@@ -184,17 +184,6 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("options", [["--multiclass"], ["--oaa", "9"], ["--trees", "2"]])
-@pytest.mark.parametrize("name", FILES)
-def test_files_with_lists_are_refused_by_one_message(tmp_path, name, options):
-    path = tmp_path / name
-    path.write_text(FILES[name])
-    form = name.rpartition(".")[2]
-    result = xclass("-d", path, "--format", form, "--quiet", *options)
-    assert result.status
-    assert "; use --multilabel, --multilabel_oaa K or --plt K, which learn lists of labels" in result.err
-
-
 @pytest.mark.parametrize(
     ("options", "stays"),
     [

@@ -14,8 +14,7 @@ import pytest
 from command import learn, start_process, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from library import go_through, state_of
-from versus import needs_vw, run_vw
+from library import state_of
 
 from xclass.api import model_contents
 from xclass.api.learner import Learner, load
@@ -117,17 +116,6 @@ def test_learns_as_if_the_names_had_been_listed(make):
     assert set(outcomes[0][1]) <= set(NAMES)
 
 
-@needs_vw
-def test_predictions_are_vws_with_the_names_listed(tmp_path):
-    text = stream(NAMES, 300)
-    (tmp_path / "data").write_text(text)
-    names = in_order(text)
-    args = ["-d", "data", "--oaa", str(len(names)), "-p"]
-    run_vw(*args, "wanted", "--named_labels", ",".join(names), cwd=tmp_path)
-    learn("--vw_exact", "--learn_names", *args, "found", cwd=tmp_path)
-    assert (tmp_path / "found").read_text() == (tmp_path / "wanted").read_text()
-
-
 def test_named_labels_are_detected_where_the_first_labels_are_no_numbers(tmp_path):
     text = stream(["cat", "dog"], 20)
     result = learn("-b", 14, "-f", "m", stdin=text, cwd=tmp_path)
@@ -188,29 +176,12 @@ UNHEARD = "cat | a\nunheard-of | b\ndog | b\nspelt-wrong | c\n"
 
 
 @pytest.mark.parametrize(
-    "make",
+    "reduction",
     [
-        ("multiclass",),
-        *((name, 3) for name in ("cpt", "oaa", "recall_tree", "log_multi", "ect", "random_tree", "softmax_tree")),
+        "--multiclass", "--cpt 3", "--oaa 3", "--recall_tree 3", "--log_multi 3", "--ect 3", "--random_tree 3",
+        "--softmax_tree 3",
     ],
-    ids=str,
-)
-def test_in_test_data_an_unknown_name_is_an_error_of_the_answer(make, tmp_path):
-    path = str(tmp_path / "m")
-    with Learner(*make, bits=14, learn_names=True) as model:
-        model.learn_many("cat | a\ndog | b\nowl | c\n" * 40)
-        model.end_pass()
-        model.save(path)
-    with load(path) as model:
-        assert model.predict_many(UNHEARD).tolist() == ["cat", "dog", "dog", "owl"]
-        model.core.names.growing = False  # as in a test run
-        results = go_through(model, UNHEARD, learn=False)
-        assert results.predictions == [1, 2, 2, 3]
-        assert results.loss == 2
-        assert model.classes == ["cat", "dog", "owl"]
-
-
-@pytest.mark.parametrize("reduction", ["--multiclass", "--softmax_tree 3"])
+)  # fmt: skip
 def test_a_test_run_shows_unknown_names_as_unknown(reduction, tmp_path):
     words = reduction.split()
     learn(*words, *SMALL, "-f", "m", stdin="cat | a\ndog | b\nowl | c\n" * 40, cwd=tmp_path)
@@ -338,11 +309,6 @@ def test_a_given_tree_needs_the_names(tmp_path):
     with Learner("cpt", bits=14, cpt_tree=tree, named_labels="ham,spam", learn_names=True) as model:
         model.learn_many(text)
         assert model.predict_many(["| x", "| y"]).tolist() == ["spam", "ham"]
-    result = xclass("--cpt", 0, *SMALL, "--cpt_tree", "t", stdin=text, cwd=tmp_path)
-    assert result.status == 2
-    assert (
-        "--cpt_tree t has classes whose names are not known before the data is read; list the names with" in result.err
-    )
 
 
 def test_a_model_of_the_middle_of_a_run_names_the_classes_placed_before(tmp_path):
@@ -353,23 +319,6 @@ def test_a_model_of_the_middle_of_a_run_names_the_classes_placed_before(tmp_path
     assert _names_of(tmp_path / "half.model") == names
     learn("-t", "-i", "half.model", "-d", "d", "--save_tree", "t", "--quiet", cwd=tmp_path)
     assert all(f" {name}\n" in (tmp_path / "t").read_text() for name in names)
-
-
-def test_names_through_a_pipe_that_makes_a_cache(tmp_path):
-    text = stream(NAMES, 50)
-    learn("--cache_file", "c", *SMALL, "-f", "a", stdin=text, cwd=tmp_path)
-    learn(*SMALL, "-f", "b", stdin=text, cwd=tmp_path)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_a_named_pipe_is_opened_once(tmp_path):
-    os.mkfifo(tmp_path / "fifo")
-    with start_process("-d", "fifo", "--oaa", "3", "-b", "14", "-f", "m", "--quiet", cwd=tmp_path) as process:
-        with open(tmp_path / "fifo", "w") as file:
-            file.write("1 | a\n2 | b\n")
-        assert process.wait(timeout=120) == 0
-    assert (tmp_path / "m").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
@@ -418,21 +367,10 @@ def test_more_names_than_classes(tmp_path):
     assert _names_of(tmp_path / "m") == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "a | x\nb,c | y\n",
-            "batch:2:3: the line has several labels, the second of them at 'c', and this reduction learns one",
-        ),
-        ("x\ta\tb |\n", "batch:1:3: label 'a' has a tab or another control character; remove it"),
-        ("a b c | x\n", "batch:1:1: the words from 'a' to the first bar . are more than a label and a weight"),
-        ("a | x\nb heavy | y\n", "batch:2:3: weight 'heavy' is not a finite number"),
-    ],
-)
-def test_lines_that_are_wrong_are_named(text, message):
+def test_a_name_with_a_tab_is_refused():
+    message = "batch:1:3: label 'a' has a tab or another control character; remove it"
     with Learner("multiclass", bits=14, learn_names=True) as model, pytest.raises(DataError, match=message):
-        model.learn_many(text)
+        model.learn_many("x\ta\tb |\n")
 
 
 @pytest.mark.parametrize(
@@ -469,14 +407,6 @@ def test_refused_without_classes():
         UsageError, match="classes 2 is given, but named_labels lists 3 names; give at least as many classes"
     ):
         Learner("oaa", 2, named_labels="a,b,c", learn_names=True)
-    result = xclass("--binary", "--loss_function", "squared", "--learn_names", stdin="a | x\n")
-    assert result.status == 2
-    assert "--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass" in result.err
-    result = xclass("--loss_function", "squared", stdin="a | x\n")
-    assert (
-        "label 'a' is not a finite number; a line is `label | features`, and names of classes are learned only"
-        in result.err
-    )
 
 
 def test_every_table_of_names_has_a_key_of_its_own():

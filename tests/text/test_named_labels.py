@@ -11,7 +11,7 @@ from command import learn, xclass
 from streams import multiclass
 from versus import needs_vw, run_vw
 
-from xclass.api.learner import Learner, load
+from xclass.api.learner import Learner
 from xclass.errors import UsageError
 
 NAMES = ["cat", "dog", "élan", "a-very-long-name-of-a-bird", "7"]
@@ -59,16 +59,6 @@ def test_predictions_and_table_are_vws(command, tmp_path):
         assert table[0] == table[1]
 
 
-def test_model_knows_the_names(tmp_path):
-    lines = [f"{NAMES[i % 5]} |f w{i % 5}" for i in range(100)]
-    path = str(tmp_path / "m")
-    with Learner("oaa", 5, indexing=1, named_labels=",".join(NAMES)) as model:
-        model.learn_many(lines)
-        model.save(path)
-    with load(path) as model:
-        assert model.predict_many(lines).tolist() == [NAMES[i % 5] for i in range(100)]
-
-
 @pytest.mark.parametrize(
     ("make", "names", "message"),
     [
@@ -80,19 +70,6 @@ def test_model_knows_the_names(tmp_path):
 def test_names_that_do_not_fit_are_refused(make, names, message):
     with pytest.raises(UsageError, match=message):
         Learner(*make, named_labels=names)
-
-
-def test_names_that_do_not_fit_are_refused_by_their_flag():
-    result = xclass("-d", "data", "--oaa", "3", "--named_labels", "a,b")
-    assert result.status == 2
-    assert "--oaa 3 is given, but --named_labels lists 2 names; give as many names as classes" in result.err
-
-
-def test_label_without_a_name_ends_the_run(tmp_path):
-    (tmp_path / "data").write_text("a |f x\nc |f y\n")
-    result = xclass("-d", "data", "--oaa", "2", "--named_labels", "a,b", cwd=tmp_path)
-    assert result.status == 1
-    assert "data:2:1: label 'c' is not one of --named_labels" in result.err
 
 
 def test_names_may_be_the_lines_of_a_file(tmp_path):

@@ -5,7 +5,6 @@ import io
 import os
 import random
 import sys
-import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -112,12 +111,6 @@ def test_blocks_of_any_size_give_the_same_examples(plain, wanted, block):
 def test_a_stream_of_small_pieces_gives_the_same_examples(wanted, most):
     assert_same(whole(read(stream=Trickle(TEXT, most))), wanted)
     assert_same(whole(read(stream=Trickle(TEXT, most), block_bytes=16)), wanted)
-
-
-def test_held_batches_are_not_overwritten(plain, wanted):
-    batches = list(read(plain, block_bytes=50))
-    assert len(batches) > 50
-    assert_same(whole(batches), wanted)
 
 
 def test_reading_again_starts_again(plain, wanted):
@@ -241,21 +234,6 @@ def test_a_pipe_delivers_what_has_arrived(monkeypatch):
     end.close()
     assert list(batches) == []
     assert reading.position() == reading.bytes == 42
-
-
-def test_a_pipe_gives_the_same_examples(monkeypatch, wanted):
-    end = pipe_as_stdin(monkeypatch)
-
-    def write():
-        for start in range(0, len(TEXT), 37):
-            end.write(TEXT[start : start + 37])
-        end.close()
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    actual = whole(read())
-    writer.join()
-    assert_same(actual, wanted)
 
 
 def test_standard_input_from_a_file_is_read_in_whole_blocks(plain, wanted, monkeypatch):

@@ -51,16 +51,6 @@ def test_words_that_are_no_weights_are_refused_with_the_name_in_one_word(text, m
         notes_of(text)
 
 
-@pytest.mark.parametrize("words", [("--learn_names",), ()])
-def test_words_that_are_no_weights_end_the_run(words, tmp_path):
-    text = "a | a\nb | b\nNew York City 'tag | c\n"
-    result = xclass("--oaa", 9, *SMALL, *words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
-    assert result.status == 1
-    assert "stdin:3:1: the words from 'New' to the first bar | are more than a label and a weight" in result.err
-    assert "write them as one word: 'New_York_City'" in result.err
-    assert not (tmp_path / "m").exists()
-
-
 def test_names_that_were_listed_are_explained_in_the_same_way():
     with Learner("oaa", 2, bits=10, named_labels="tire_change,oil") as model:
         message = (
