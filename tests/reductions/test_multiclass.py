@@ -97,21 +97,6 @@ def test_preset_stands_for_ordinary_options(text):
     assert few != learned(text, "multiclass", 12)
 
 
-def test_learning_resumes_from_a_model(tmp_path, text):
-    lines = text.splitlines()
-    with xclass.Learner("multiclass", bits=16) as model:
-        model.learn_many(lines[:200])
-        model.save(tmp_path / "m")
-    with xclass.load(tmp_path / "m") as model:
-        model.learn_many(lines[200:])
-        assert state_of(model) == learned(text, "multiclass")
-
-
-def test_multiclass_is_refused_with_vw_exact():
-    with pytest.raises(xclass.UsageError, match="vw_exact cannot be combined with cpt"):
-        xclass.Learner("multiclass", vw_exact=True)
-
-
 # -- runs of the command
 
 
@@ -215,12 +200,6 @@ def test_what_makes_no_sense_is_refused(words, message):
     assert result.status == 2
     assert message in result.err
     assert "Traceback" not in result.err
-
-
-def test_data_that_are_not_there_are_named():
-    result = run("nowhere.vw")
-    assert result.status == 1
-    assert result.err == "xclass: nowhere.vw: there is no such file; check its name\n"
 
 
 @pytest.mark.parametrize(

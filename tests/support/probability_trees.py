@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from archives import restored
-from library import go_through
 
 from tests.oracles import reader as plain_reader
 from tests.oracles.tagged_words import TaggedTable
@@ -29,27 +27,6 @@ def examples(text: str, bits: int = 32) -> list[tuple]:
 def tree_of(model: Learner, t: int = 0) -> label_tree.Tree:
     """Return tree number t of a learner, converted to the arrays of a model and restored from them with all checks."""
     return restored(model.core.contents().arrays, label_tree.serialize, f"tree.{t}", label_tree.new_tree())
-
-
-def check_best_are_the_top_of_all(model: Learner, test: str, classes: int) -> None:
-    """Check that a search for the best labels agrees with a list of all labels.
-
-    The remaining probability must be that of all labels which are not listed.
-    """
-    every = go_through(model, test, learn=False, top_k=1000).lists
-    for want in every:
-        assert len(want) == classes + 1
-        assert want[0] < 1e-6
-        assert sum(want.values()) == pytest.approx(1, abs=1e-6)
-    for few in (1, 2, 10):
-        results = go_through(model, test, learn=False, top_k=few)
-        for got, want in zip(results.lists, every, strict=True):
-            rest = got.pop(0)
-            assert list(got.values()) == list(want.values())[:few]
-            assert got.items() <= want.items()
-            assert rest == pytest.approx(1 - sum(got.values()), abs=1e-6)
-    best = model.predict_many(test).tolist()
-    assert all(want[label] == max(want.values()) for label, want in zip(best, every, strict=True))
 
 
 def check_words(contents: Contents, name: str, table: TaggedTable) -> None:

@@ -18,7 +18,6 @@ from streams import multiclass
 import xclass
 from xclass.kernels import top_k
 from xclass.reductions.core import calibration, probabilities
-from xclass.reductions.oaa import class_rows
 
 K = 23
 BITS = ("-b", 20)  # for runs of the command
@@ -352,63 +351,6 @@ def test_listing_changes_neither_learning_nor_predictions(name, listing):
     assert results.predictions == predictions
     if "top_k" in listing:
         assert [next(iter(model)) for model in results.lists] == predictions
-
-
-@pytest.mark.bounds
-@GIVING
-@LISTINGS
-def test_resumed_training_equals_uninterrupted_training(tmp_path, name, listing):
-    first, second = multiclass(3, K, 120, noise=0.4), multiclass(4, K, 80, noise=0.4)
-    with learner(name) as model:
-        whole = go_through(model, first + second, **listing).lists
-        state = state_of(model)
-    with learner(name) as model:
-        before = go_through(model, first, **listing).lists
-        model.save(tmp_path / "part")
-    with xclass.load(tmp_path / "part") as model:
-        assert before + go_through(model, second, **listing).lists == whole
-        assert state_of(model) == state
-
-
-@GIVING
-@LISTINGS
-def test_threads_and_number_of_rows_at_a_time_do_not_matter(monkeypatch, name, listing):
-    k = 3 * class_rows.BLOCK + 5 if name == "oaa" else K
-    text, test = multiclass(5, k, 100, unlabelled=0.1), multiclass(6, k, 150)
-    outcomes = []
-    for processors, most in ((1, 1 << 22), (2, 7 * k), (5, 1)):
-        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
-        monkeypatch.setattr(probabilities, "MOST_PAIRS", most)
-        with learner(name, k, bits=18) as model:
-            learned = go_through(model, text, perplexity=True, **listing)
-            state = state_of(model)
-            tested = go_through(model, test, learn=False, perplexity=True, **listing)
-        facts = [
-            fact(results.summary, measure)
-            for results in (learned, tested)
-            for measure in ("average squared loss", "perplexity")
-        ]
-        outcomes.append((learned.lists, tested.lists, state, np.round(facts, 4).tolist()))
-    assert outcomes[0] == outcomes[1] == outcomes[2]
-
-
-@GIVING
-@pytest.mark.bounds
-@pytest.mark.plain
-@pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero")  # of NumPy, in plain Python
-def test_few_examples_are_enough_to_learn_and_predict(name):
-    text = multiclass(7, 5, 12, tags=True)
-    for listing in ({"top_k": 2}, {"probabilities": True}):
-        with learner(name, 5, bits=8) as model:
-            lists = go_through(model, text, calibration="c", **listing).lists
-        assert [sum(p.values()) for p in lists] == pytest.approx([1] * 12, abs=1e-6)
-
-
-@GIVING
-def test_one_class_is_certain(name):
-    with xclass.Learner(name, 1, bits=10) as model:
-        lists = go_through(model, "1 |w a\n1 |w b\n |w c\n", top_k=3).lists
-    assert lists[1:] == [{1: 1, 0: 0}] * 2
 
 
 @GIVING

@@ -10,18 +10,17 @@ import pytest
 from command import xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from library import fact, go_through, same_arrays, state_of, summary_of, trained
-from probability_trees import check_best_are_the_top_of_all, check_words, examples, tree_of
+from library import fact, go_through, same_arrays, summary_of, trained
+from probability_trees import check_words, examples, tree_of
 from streams import multiclass
 
 from tests.oracles import tagged_learners
 from tests.oracles.feature_scales import as_learned
-from xclass import DataError, Learner, ModelError, UsageError, load
+from xclass import DataError, Learner, UsageError, load
 from xclass.api import configuration
 from xclass.api.configuration import LearnerUse
 from xclass.api.learner_core import LearnerCore
 from xclass.data.batch import HIGHEST_LABEL
-from xclass.model import model_file
 from xclass.reductions.core import calibration
 from xclass.reductions.cpt import binary_nodes, label_tree
 
@@ -208,40 +207,12 @@ def test_alpha_1_gives_a_perfectly_balanced_tree():
     assert tree.size[label_tree.DEEPEST] == 10
 
 
-@pytest.mark.parametrize("order", ["rising", "falling", "random", "clusters"])
-def test_order_of_labels_does_not_break_the_balance(order):
-    k = 200
-    labels = {
-        "rising": list(range(1, k + 1)),
-        "falling": list(range(k, 0, -1)),
-        "random": random.Random(4).sample(range(1, 10**9), k),
-        "clusters": [1 + (i * 37) % k for i in range(k)],
-    }[order]
-    text = "".join(f"{y} |w same a{y % 3} b{y}\n" for y in labels for _ in range(3))
-    with trained("cpt", 0, text, bits=20) as model:
-        tree = tree_of(model)
-    assert tree.size[label_tree.NODES] == 2 * k - 1
-    check_balance(tree, 0.6)
-
-
 def test_places_of_regressors_are_different_ones():
     tree = grow(range(1, 400), lambda label, a: 0.5 + 0.5 * math.sin(label * a), 0.3)
     used = tree.place[: tree.size[label_tree.NODES]]
     assert len(set(used.tolist())) == len(used)
     assert (used & 7 > 0).all()
     assert used.max() >> 3 == tree.size[label_tree.BLOCKS]
-
-
-# -- the search
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("tree", ["general", "random"])
-@pytest.mark.parametrize("seed", range(3))
-def test_top_k_is_the_top_of_all_labels(loss, tree, seed):
-    text, options = multiclass(seed, 60, 800, noise=0.3), {"cpt_tree": tree, "random_seed": seed}
-    with trained("cpt", 60, text, bits=20, loss_function=loss, exact=True, **options) as model:
-        check_best_are_the_top_of_all(model, multiclass(seed + 100, 60, 80, noise=0.5), 60)
 
 
 # -- what is reported
@@ -326,21 +297,6 @@ def test_many_labels_make_the_tree_grow(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("part", "at", "value"),
-    [("left", 0, 0), ("left", 0, 3), ("label", -1, 0), ("label", -1, 5000000000), ("place", 1, 3)],
-)
-def test_model_that_holds_no_tree_is_refused(tmp_path, part, at, value):
-    with trained("cpt", 0, multiclass(10, 9, 100), bits=20) as model:
-        model.save(str(tmp_path / "m"))
-    options, facts, arrays = model_file.load(str(tmp_path / "m"))
-    spoiled = np.array(arrays[f"tree.0.{part}"])
-    spoiled[at] = value
-    model_file.save(str(tmp_path / "bad"), options=options, facts=facts, arrays={**arrays, f"tree.0.{part}": spoiled})
-    with pytest.raises(ModelError, match="train the model again"):
-        load(str(tmp_path / "bad"))
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"normalized": True}, "normalized has no effect"),
@@ -364,18 +320,6 @@ def test_what_a_run_asks_for_needs_the_search_that_is_left_out():
 
 
 # -- several trees
-
-
-def test_several_trees_learn_the_same_on_any_number_of_threads(monkeypatch):
-    text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
-    states, results = [], []
-    for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
-        with Learner("cpt", 25, bits=20, trees=4) as model:
-            results.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
-            states.append(state_of(model))
-    assert results[0] == results[1] == results[2]
-    assert states[0] == states[1] == states[2]
 
 
 def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():

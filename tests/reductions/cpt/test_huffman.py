@@ -147,19 +147,6 @@ def test_what_makes_no_sense_is_refused(options, message):
         Learner("cpt", 3, **options)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--hsm", 3, "--oaa", 3), "--oaa 3 and --hsm 3 exclude each other: choose one reduction"),
-        (("--hsm", 3, "--multiclass"), "--multiclass and --hsm 3 exclude each other: choose one reduction"),
-    ],
-)
-def test_two_reductions_are_refused(words, message):
-    result = xclass(*words, stdin="1 | a\n")
-    assert result.status == 2
-    assert message in result.err
-
-
 def test_preset_that_contradicts_the_model_is_refused(tmp_path):
     (tmp_path / "d.vw").write_text(streams.multiclass(5, 9, 100))
     learn("d.vw", "-b", 12, "--cpt", 9, "-f", "m", cwd=tmp_path)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from archives import restored
 from command import learn, xclass
-from library import go_through, same_arrays, same_contents, state_of, summary_of, trained
-from probability_trees import check_best_are_the_top_of_all, tree_of
+from library import go_through, same_arrays, summary_of, trained
+from probability_trees import tree_of
 from streams import multiclass
 
-from xclass import Learner, UsageError, load
+from xclass import Learner
 from xclass.model import model_file
 from xclass.reductions.cpt import label_tree
 from xclass.text import reader
@@ -51,12 +51,6 @@ def test_alike_classes_together_make_fewer_errors():
             with trained("cpt", 256, text, bits=20, cpt_tree=tree, learning_rate=0.5) as model:
                 errors[tree] += go_through(model, test, learn=False).loss / 4000
     assert errors["kmeans"] < min(errors["general"], errors["random"]) - 0.005
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_top_k_is_the_top_of_all_labels(loss):
-    with trained("cpt", 30, multiclass(3, 30, 700, noise=0.3), tree_sample=150, loss_function=loss, **KMEANS) as model:
-        check_best_are_the_top_of_all(model, multiclass(4, 30, 80, noise=0.5), 30)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -137,38 +131,6 @@ def test_sample_as_large_as_the_data_is_all_of_the_data():
         assert same_arrays(whole, some)
 
 
-def test_threads_change_nothing_and_seeds_do(monkeypatch):
-    text = topics(10, 800)
-    options = {"bits": 18, "cpt_tree": "kmeans", "trees": 3}
-    states = []
-    for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
-        with trained("cpt", 64, text, **options) as model:
-            states.append(state_of(model))
-            trees = [tree_of(model, t) for t in range(3)]
-    assert states[0] == states[1] == states[2]
-    with trained("cpt", 64, text, random_seed=9, **options) as other:
-        trees.append(tree_of(other))
-    assert len({tuple(tree.label.tolist()) for tree in trees}) == 4
-
-
-def test_resumed_model_keeps_its_tree(place):
-    first, second = multiclass(11, 20, 300), multiclass(12, 30, 300)
-    options = {"tree_sample": 250, **KMEANS}
-    with trained("cpt", 30, first, **options) as part:
-        part.save("part")
-        before = tree_of(part)
-    with load("part") as model, trained("cpt", 30, first + second, **options) as whole:
-        model.learn_many(second)
-        assert same_contents(model, whole)
-    with load("part") as model:
-        for _ in range(2):
-            model.learn_many(first)
-            model.end_pass()
-        after = tree_of(model)
-    assert all(np.array_equal(getattr(before, part), getattr(after, part)) for part in ("left", "label"))
-
-
 def test_bad_line_ends_the_preview_and_earlier_examples_are_learned():
     text = multiclass(13, 10, 120) + "nothing | a\n" + multiclass(14, 10, 50)
     result = xclass(*WORDS, "-f", "m", stdin=text)
@@ -181,12 +143,6 @@ def test_bad_line_ends_the_preview_and_earlier_examples_are_learned():
     result = xclass(*WORDS, "--tree_sample", 0, "-f", "m", stdin=text)
     assert result.status == 1
     assert "nothing was learned yet" in result.err
-
-
-def test_data_without_labels_ends_a_run():
-    result = xclass(*WORDS, "-p", "stdout", stdin=" | a\n | b\n")
-    assert result.status == 1
-    assert "no example was learned from" in result.err
 
 
 def test_data_without_labels_or_features_make_small_trees():
@@ -223,9 +179,3 @@ def test_rate_depends_on_tree_and_passes():
     for tree, rate in (("kmeans", 0.25), ("general", 0.35)):
         result = learn("--cpt", 30, "-b", 20, "--cpt_tree", tree, "--passes", 2, stdin=multiclass(16, 10, 50))
         assert f"Learning rate: {rate:g} (AdaGrad)\n" in result.err, tree
-
-
-@pytest.mark.parametrize("options", [{}, {"cpt_tree": "random"}])
-def test_options_without_effect_are_refused(options):
-    with pytest.raises(UsageError, match="tree_sample has no effect"):
-        Learner("cpt", 3, tree_sample=5, **options)

@@ -7,12 +7,11 @@ import random
 
 import numpy as np
 import pytest
-from command import learn, xclass
 from effort import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from library import fact, go_through, same_contents, state_of, summary_of, trained
-from probability_trees import check_best_are_the_top_of_all, check_words, examples, tree_of
+from library import fact, go_through, state_of, summary_of, trained
+from probability_trees import check_words, examples, tree_of
 from streams import multiclass
 
 from tests.oracles import tagged_learners
@@ -20,7 +19,6 @@ from tests.oracles.feature_scales import as_learned
 from tests.oracles.pecoc import LEAST, estimates, hadamard, nearest
 from xclass import Learner, UsageError, load
 from xclass.binary import adagrad, loss
-from xclass.model import model_file
 from xclass.reductions.cpt import label_tree, pecoc
 
 # -- the same numbers as the oracle
@@ -201,15 +199,6 @@ def test_arity_of_at_least_k_gives_one_node():
 # -- the search
 
 
-@pytest.mark.parametrize("m", [4, 8, 64])
-@pytest.mark.parametrize("loss_function", ["squared", "logistic"])
-@pytest.mark.parametrize("seed", range(2))
-def test_top_k_is_the_top_of_all_labels(m, loss_function, seed):
-    text = multiclass(seed, 90, 800, noise=0.3)
-    with trained("cpt", 90, text, bits=20, cpt_arity=m, loss_function=loss_function, exact=True) as model:
-        check_best_are_the_top_of_all(model, multiclass(seed + 100, 90, 80, noise=0.5), 90)
-
-
 def test_search_opens_a_limited_number_of_blocks():
     text, found = multiclass(7, 90, 900, noise=0.4), {}
     for beam in (1, 2, 0):
@@ -224,18 +213,6 @@ def test_search_opens_a_limited_number_of_blocks():
 
 
 # -- several trees, labels that come later, models
-
-
-def test_several_trees_learn_the_same_on_any_number_of_threads(monkeypatch):
-    text, test = multiclass(11, 45, 500), multiclass(12, 45, 200)
-    states, results = [], []
-    for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
-        with Learner("cpt", 45, bits=20, cpt_arity=4, trees=3) as model:
-            results.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
-            states.append(state_of(model))
-    assert results[0] == results[1] == results[2]
-    assert states[0] == states[1] == states[2]
 
 
 def test_several_trees_give_the_mean_probability():
@@ -270,33 +247,6 @@ def test_few_examples_are_enough_to_learn_and_predict():
             assert len(set(model.predict_many(text).tolist())) > 2
 
 
-@pytest.mark.bounds
-def test_labels_that_come_later_are_inserted(tmp_path):
-    for m, alpha in ((4, 0.05), (64, 0.6), (1024, 0.6)):
-        some = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 301))
-        more = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 601))
-        options = {"bits": 20, "cpt_alpha": alpha, "cpt_arity": m}
-        with trained("cpt", 0, some, **options) as model:
-            model.save(str(tmp_path / "m"))
-        with load(str(tmp_path / "m")) as model, trained("cpt", 0, some + more, **options) as whole:
-            summary = go_through(model, more).summary
-            assert "labels seen for the first time = 300," in summary
-            assert "classes in the tree = 600," in summary
-            assert same_contents(model, whole)
-
-
-def test_examples_held_out_are_never_learned_from(tmp_path):
-    text = multiclass(15, 40, 500, noise=0.2)
-    run = ("--cpt", 40, "-b", 20, "--cpt_arity", 8, "--quiet")
-    learn(*run, "--holdout_after", 500, "-f", "m", "-p", "p", stdin=text + multiclass(16, 60, 100), cwd=tmp_path)
-    saved = model_file.load(str(tmp_path / "m")).arrays
-    with trained("cpt", 40, text, bits=20, cpt_arity=8) as part:
-        arrays = part.core.contents().arrays
-        assert arrays.keys() == saved.keys()
-        assert all(np.array_equal(arrays[name], saved[name]) for name in arrays)
-    assert len(set((tmp_path / "p").read_text().splitlines()[500:])) > 20
-
-
 @pytest.mark.parametrize("m", [3, 6, 1000, 0, 1, 2**32, "few"])
 def test_invalid_arity_is_refused(m):
     message = f"cpt_arity {m} is not a power of two" if m in (3, 6, 1000) else f"cpt_arity: {m!r} is not a whole number"
@@ -314,12 +264,3 @@ def test_arity_is_limited_by_memory_alone(monkeypatch, tmp_path):
     message = "cpt_arity 1048576 needs 168 MB of memory .* only 16 MB are free; give at most cpt_arity 65536"
     with pytest.raises(UsageError, match=message):
         Learner("cpt", 5, bits=10, cpt_arity=1 << 20)
-
-
-def test_arity_of_another_reduction_or_of_another_model_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="cpt_arity belongs to cpt"):
-        Learner("oaa", 3, cpt_arity=4)
-    with trained("cpt", 3, "1 |w a\n2 |w b\n", bits=20, cpt_arity=4) as model:
-        model.save(str(tmp_path / "m"))
-    result = xclass("-i", "m", "--cpt_arity", 8, stdin="1 |w a\n", cwd=tmp_path)
-    assert "--cpt_arity 8 disagrees" in result.err

@@ -239,29 +239,6 @@ def test_use_of_the_table_is_in_the_summary():
     assert fact(summary, "refused") == refused > 0
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("weights.0.doublings", np.array([3]), "doublings"),  # more than --max_doublings
-        ("weights.0.doublings", np.array([-1]), "doublings"),
-        ("weights.0.doublings", np.array([2, 2]), "doublings"),
-        ("weights.0.counts", np.array([1, 1, -1, 0, 0]), "counts"),
-        ("weights.0.counts", np.array([1, 1, 0]), "counts"),
-        ("weights.0.word", np.zeros(3, np.uint32), "word"),
-        ("scorers.word", np.zeros(10**5, np.uint32), "word"),
-        ("scorers.word", np.zeros(4, np.float32), "word"),
-    ],
-)
-def test_tables_that_cannot_be_are_refused(name, value, message, tmp_path):
-    with trained("cpt", 9, multiclass(10, 9, 100), bits=5, layout="tagged", max_doublings=2, rerank=True) as model:
-        model.save(tmp_path / "m")
-    options, facts, arrays = model_file.load(tmp_path / "m")
-    spoiled = {key: np.asarray(array) for key, array in arrays.items()}
-    model_file.save(tmp_path / "bad", options=options, facts=facts, arrays={**spoiled, name: value})
-    with pytest.raises(ModelError, match=message):
-        load(tmp_path / "bad")
-
-
 def test_stored_tables_have_to_fit_into_free_memory(tmp_path, monkeypatch):
     with trained("cpt", 3, "1 | a\n2 | b\n", bits=12, layout="tagged", max_doublings=6) as model:
         model.save(tmp_path / "m")

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 from archives import restored
-from command import xclass as run
 from harness import batch_of, configure, examples_of, go_through_stages, learner_of
 from library import go_through, summary_of, with_scores
 from oracles import learner as oracle_learner
@@ -33,7 +32,6 @@ from xclass.reductions.log_multi.split_tree import (
 )
 
 K = 13
-F = np.float32
 
 
 pytestmark = pytest.mark.usefixtures("exponential")
@@ -242,24 +240,6 @@ def restore_tree(arrays: dict[str, np.ndarray]) -> None:
     restored(arrays, split_tree.serialize, tree, cells, (1, K), len(arrays["tree.link"]), True)
 
 
-@pytest.mark.parametrize(
-    ("row", "column", "value"),
-    [(0, 0, 0), (1, 2, 5), (2, 1, 2**20), (0, 2, 1), (3, ROUTER, -1)],
-)
-def test_model_that_is_no_tree_is_refused(row, column, value):
-    arrays = learned()
-    arrays["tree.link"][row, column] = value
-    with pytest.raises(ModelError, match=r"tree\.link|cells|tree\.count"):
-        restore_tree(arrays)
-
-
-def test_model_with_an_impossible_depth_is_refused():
-    arrays = learned()
-    arrays["tree.size"][split_tree.DEEPEST] = 2**40
-    with pytest.raises(ModelError, match=r"tree\.size"):
-        restore_tree(arrays)
-
-
 def test_model_with_a_ring_beside_the_tree_is_refused():
     arrays = learned()
     link = arrays["tree.link"]
@@ -271,17 +251,6 @@ def test_model_with_a_ring_beside_the_tree_is_refused():
     link[a, 0], link[a, 2] = a, a
     with pytest.raises(ModelError, match=r"tree\.link"):
         restore_tree(arrays)
-
-
-def test_router_that_is_not_there_is_refused():
-    config = configure("--log_multi", K, "--layout", "vw", "-b", 14)
-    arrays = learned(layout="vw")
-    inner = np.flatnonzero(arrays["tree.link"][:, ROUTER] >= 0)
-    arrays["tree.link"][inner[0], ROUTER] = 4000
-    learner = learner_of(config)
-    with pytest.raises(ModelError, match=r"tree\.link"):
-        learner.restore(arrays, {})
-    learner.close()
 
 
 @pytest.mark.parametrize("reduction", ["log_multi", "random_tree"])
@@ -374,15 +343,6 @@ def test_vw_exact_takes_vws_loss_whatever_is_asked_for():
     assert chosen()["max_predictors"] == 4 * K - 1
     assert chosen(vw_exact=True)["max_predictors"] == K - 1
     assert chosen(loss_function="quantile")["loss_function"] == "quantile"
-
-
-def test_label_outside_the_range_is_refused(tmp_path):
-    """By the command, which names the file and its option."""
-    (tmp_path / "data").write_text("1 |w a\n14 |w b\n")
-    result = run("data", "--log_multi", K, cwd=tmp_path)
-    assert result.status == 1
-    assert "data:2" in result.err
-    assert "1..13 (--log_multi 13)" in result.err
 
 
 @pytest.mark.parametrize("reduction", ["log_multi", "random_tree"])

@@ -14,13 +14,9 @@ from oracles.means import Means as Oracle
 
 import xclass
 from xclass import Learner
-from xclass.abilities import find
-from xclass.api import model_contents
-from xclass.data.batch import empty
 from xclass.errors import ModelError, UsageError
 from xclass.model import model_file
 from xclass.reductions.means import class_means, kernels, space
-from xclass.reductions.means.reduction import REDUCTION
 from xclass.system import thread_limit
 
 F = np.float32
@@ -43,10 +39,6 @@ def learned(x, y, weight=None, **options) -> Learner:
     model = Learner("means", **options)
     model.learn_many(x, y, weight)
     return model
-
-
-def state(model: Learner) -> bytes:
-    return model_contents.to_bytes(model.core.contents())
 
 
 def means_of(model: Learner) -> class_means.ClassMeans:
@@ -89,33 +81,6 @@ def test_predictions_are_sensible_after_few_rows():
     for n in (1, 2, 4, 8, 40):
         model = learned(x[:n], y[:n])
         assert (model.predict_many(x[:n]) == y[:n]).mean() > (0.6 if n < 40 else 0.9), n
-
-
-def test_rows_may_come_in_batches_of_any_size_by_any_number_of_threads():
-    x, y = clusters(2, 30, 1500)
-    expected = state(learned(x, y))
-    for size in (1, 7, 300):
-        model = Learner("means")
-        found = [model.learn_many(x[i : i + size], y[i : i + size]).prediction for i in range(0, 1500, size)]
-        assert state(model) == expected
-        assert len(np.concatenate(found)) == 1500
-    for threads in (1, 3):
-        with thread_limit.limited(threads):
-            model = learned(x, y)
-            assert state(model) == expected
-            assert model.predict_many(x).tolist() == learned(x, y).predict_many(x).tolist()
-
-
-def test_a_loaded_model_goes_on():
-    x, y = clusters(2, 30, 700)
-    whole, part = learned(x, y), learned(x[:333], y[:333])
-    loaded = pickle.loads(pickle.dumps(part))
-    assert state(loaded) == state(part)
-    loaded.learn_many(x[333:], y[333:])
-    assert state(loaded) == state(whole)
-    alone = learned(x, y, predict_only_model=True)
-    assert pickle.loads(pickle.dumps(alone)).predict_many(x).tolist() == whole.predict_many(x).tolist()
-    assert len(state(alone)) < len(state(whole)) / 2
 
 
 def test_bytes_do_not_depend_on_the_threads_of_blas():
@@ -213,38 +178,6 @@ def test_the_first_columns_choose_among_many_classes(monkeypatch):
     assert p[same, 0] == pytest.approx(scores[1][same, 0], abs=0.05)
     again = learned(x, y + 1)
     assert (again.predict_many(x) == y + 1).mean() > 0.9
-
-
-def test_probabilities_of_all_classes_sum_to_one():
-    x, y = clusters(2, 9, 400, noise=1.5)
-    model = learned(x, y)
-    _, p = model.predict_many(x[:50], k=9)
-    assert p.sum(axis=1) == pytest.approx(np.ones(50), abs=1e-5)
-    assert (np.diff(p, axis=1) <= 0).all()
-
-
-def test_explanations_name_the_parts_of_the_score():
-    x, y = clusters(2, 9, 400)
-    model = learned(x, y)
-    labels, p = model.predict_many(x[:1], k=2)
-    batch = empty(1, 0, 0, d=x.shape[1])._replace(dense=x[:1], label=np.array([np.nan]))
-    explained = find.ability(REDUCTION, "describe").explain(model.core.reduction, batch, 2)
-    assert [one.label for one in explained.classes] == labels[0].tolist()
-    for one, own in zip(explained.classes, p[0], strict=True):
-        assert sum(share.share for share in one.shares) == pytest.approx(one.score)
-        assert one.probability == pytest.approx(own, rel=1e-4)
-    assert explained.considered == 9
-
-
-def test_huge_values_keep_numbers_finite():
-    x, y = clusters(2, 5, 300)
-    x[::7, 0], x[::11, 1], x[5] = 1e30, -3e15, 3e38
-    weight = np.where(np.arange(300) % 13 == 0, 1e30, 1).astype(F)
-    model = learned(x, y, weight)
-    for name, array in model.core.contents().arrays.items():
-        assert np.isfinite(np.asarray(array, np.float64)).all(), name
-    assert set(model.predict_many(x).tolist()) <= set(range(1, 6))
-    assert state(pickle.loads(pickle.dumps(model))) == state(model)
 
 
 def test_columns_that_depend_on_each_other_or_never_vary_do_no_harm():

@@ -199,14 +199,6 @@ def test_the_command_learns_both_and_explains_both(tmp_path):
     assert "use --multiclass or --means" in refused.err
 
 
-def test_texts_for_a_model_of_rows_are_mentioned(data):
-    rows, _, label = data
-    with xclass.Learner() as model:
-        model.learn_many(rows, label)
-        with pytest.warns(xclass.XclassWarning, match="has learned from rows of 5 numbers"):
-            model.predict_many(["| a b"])
-
-
 def test_a_model_without_examples_begins_like_a_new_learner(data, tmp_path):
     rows, _, label = data
     with xclass.Learner("multiclass") as model:

@@ -318,14 +318,6 @@ def test_features_so_large_that_scores_overflow_do_no_lasting_harm():
     assert np.isfinite(ranked.top_p).all() and ranked.top[0, 0] == 1
 
 
-def test_probabilities_and_tail_are_one_and_top_1_is_the_prediction():
-    text, test = multiclass(22, 30, 600), multiclass(23, 30, 100)
-    with trained("cpt", 0, text, bits=20, trees=3, rerank=True) as model:
-        lists = go_through(model, test, learn=False, top_k=50).lists
-        assert [sum(listing.values()) for listing in lists] == pytest.approx([1] * 100, abs=1e-6)
-        assert [next(iter(listing)) for listing in lists] == model.predict_many(test).tolist()
-
-
 def test_probabilities_of_all_classes_keep_those_of_the_best():
     text, test = multiclass(22, 30, 600), multiclass(23, 30, 50)
     with trained("cpt", 0, text, bits=20, trees=2, rerank=True, candidates=3) as model:
@@ -342,25 +334,6 @@ def test_better_than_the_trees_alone_where_classes_differ_in_single_features():
     text, test = multiclass(24, 300, 2000, noise=0.5), multiclass(25, 300, 900, noise=0.5)
     with trained("cpt", 300, text, bits=20) as alone, trained("cpt", 300, text, bits=20, rerank=True) as reranked:
         assert go_through(reranked, test, learn=False).loss < go_through(alone, test, learn=False).loss
-
-
-def test_same_model_on_any_number_of_threads_and_resumed(tmp_path, monkeypatch):
-    text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
-    options = {"bits": 20, "trees": 3, "rerank": True}
-    states, results = [], []
-    for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
-        with Learner("cpt", 25, **options) as model:
-            results.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
-            states.append(state_of(model))
-    assert results[0] == results[1] == results[2]
-    lines = text.splitlines()
-    with trained("cpt", 25, lines[:200], **options) as model:
-        model.save(str(tmp_path / "m"))
-    with load(str(tmp_path / "m")) as model:
-        model.learn_many(lines[200:])
-        states.append(state_of(model))
-    assert all(state == states[0] for state in states)
 
 
 def test_new_label_becomes_a_candidate():
@@ -387,11 +360,6 @@ def test_new_label_becomes_a_candidate():
 def test_options_that_need_it_or_exclude_it_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
         Learner("cpt", 3, **options)
-
-
-def test_options_that_go_with_several_trees_or_with_it_are_taken():
-    for options in ({"rerank": True}, {"trees": 2, "candidates": 3}):
-        trained("cpt", 3, "1 |w a\n", bits=12, **options).close()
 
 
 @pytest.mark.parametrize(

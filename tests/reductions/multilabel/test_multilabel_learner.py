@@ -6,10 +6,9 @@ import random
 
 import pytest
 from command import learn, xclass
-from library import for_passes, same_arrays, state_of
+from library import for_passes, same_arrays
 
 from xclass import Learner, load
-from xclass.errors import UsageError
 from xclass.reductions.multilabel import frequent
 
 OPTIONS = ("-b", 12, "--quiet")
@@ -91,49 +90,6 @@ def test_labels_that_were_never_learned_are_errors_of_a_test(tmp_path):
     assert recall[0] < recall[1] - 0.1
 
 
-@pytest.mark.parametrize("labels", [20, 1300])
-def test_learning_goes_on_after_a_model_was_saved_as_if_it_had_not_been(tmp_path, labels):
-    text = lines(500, labels)
-    with (
-        Learner("multilabel", bits=10, max_doublings=3) as whole,
-        Learner("multilabel", bits=10, max_doublings=3) as half,
-    ):
-        whole.learn_many(text)
-        half.learn_many(text[:250])
-        half.save(tmp_path / "m")
-        with load(tmp_path / "m") as rest:
-            rest.learn_many(text[250:])
-            assert state_of(rest).arrays == state_of(whole).arrays
-
-
-@pytest.mark.parametrize("passes", [1, 3])
-def test_sizes_of_batches_do_not_matter(passes):
-    text = lines(450, 40, seed=3) + lines(150, 1300, seed=4)
-    states = []
-    for size in (600, 97, 10):
-        with for_passes(passes, "multilabel", None, bits=12) as model:
-            for number in range(passes):
-                model.core.reduction.begin_pass(number)
-                for i in range(0, len(text), size):
-                    model.learn_many(text[i : i + size])
-                model.end_pass()
-            states.append(state_of(model).arrays)
-    assert states[0] == states[1] == states[2]
-
-
-def test_numbers_of_threads_do_not_matter(tmp_path):
-    (tmp_path / "d").write_text("\n".join(lines(700, 60)) + "\n")
-    found = []
-    for threads in (1, 4):
-        words = ("--threads", threads, *OPTIONS, "--top_k", 8, "-p", "stdout")
-        passes = learn(
-            "-d", "d", "--multilabel", *words, "-f", "m", "--passes", 2, "-c", "-k", "--holdout_off", cwd=tmp_path
-        )
-        tested = learn("-d", "d", "-t", "-i", "m", *words, cwd=tmp_path)
-        found.append((passes.out, (tmp_path / "m").read_bytes(), tested.out))
-    assert found[0] == found[1]
-
-
 def test_examples_of_further_passes_say_what_others_say_about_them():
     """Words that occur once tell nothing: neither neighbours nor the index count the example itself."""
     rng = random.Random(1)
@@ -167,15 +123,3 @@ def test_examples_of_further_passes_say_what_others_say_about_them():
 def test_options_without_effect_are_refused(words, said):
     result = xclass("--multilabel", *words.split(), stdin="0 | a\n")
     assert result.status == 2 and said in result.err
-
-
-def test_a_model_that_only_predicts_cannot_learn(tmp_path):
-    text = lines(200, 15)
-    (tmp_path / "d").write_text("\n".join(text) + "\n")
-    learn("-d", "d", "--multilabel", *OPTIONS, "-f", "m", cwd=tmp_path)
-    learn("-d", "d", "--multilabel", *OPTIONS, "--predict_only_model", "-f", "n", cwd=tmp_path)
-    assert (tmp_path / "n").stat().st_size < (tmp_path / "m").stat().st_size
-    with load(tmp_path / "m") as whole, load(tmp_path / "n") as only:
-        assert whole.predict_many(text).tolist() == only.predict_many(text).tolist()
-        with pytest.raises(UsageError):
-            only.learn_many(text)

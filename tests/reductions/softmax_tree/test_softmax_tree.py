@@ -15,7 +15,7 @@ from command import learn, start_process
 from command import xclass as run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from library import fact, go_through, state_of, summary_of
+from library import fact, go_through, summary_of
 from streams import multiclass
 
 import xclass
@@ -546,17 +546,6 @@ def test_smoothing_is_chosen_where_labels_are_most_probable():
     assert min(losses, key=losses.get) == chosen
 
 
-@pytest.mark.parametrize("solver", ["steps", "exact"])
-def test_threads_do_not_matter(monkeypatch, solver):
-    text = multiclass(6, K, 600, noise=0.3)
-    states = []
-    for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.system.thread_limit.processors", lambda processors=processors: processors)
-        with grown(text, depth=3, leaf_classes=5, leaf_solver=solver) as model:
-            states.append(state_of(model))
-    assert states[0] == states[1] == states[2]
-
-
 def test_training_resumes_from_a_model(place):
     first, second, test = (multiclass(seed, K, n, noise=0.3) for seed, n in ((7, 800), (8, 800), (9, 400)))
     with grown(first, depth=2, tao_iterations=1) as model:
@@ -640,13 +629,6 @@ def test_iterations_and_held_out_examples_can_be_set():
         assert len(messages) - 2 == iterations if options else len(messages) - 2 < iterations
 
 
-@pytest.mark.parametrize("depth", [0, 2])
-@pytest.mark.parametrize("solver", ["steps", "exact"])
-def test_both_solvers_learn_at_every_depth(depth, solver):
-    with grown(multiclass(25, K, 900, noise=0.3), depth=depth, leaf_solver=solver) as model:
-        assert error_of(model, multiclass(26, K, 400, noise=0.3)) < 0.2
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -662,17 +644,6 @@ def test_both_solvers_learn_at_every_depth(depth, solver):
 def test_contradictory_options_are_refused(options, message):
     with pytest.raises(xclass.UsageError, match=message):
         xclass.Learner("softmax_tree", K, **options)
-
-
-def test_model_with_another_tree_in_it_is_refused(place):
-    with grown(multiclass(15, K, 200), depth=1) as model:
-        model.save("m")
-    options, facts, arrays = model_file.load("m")
-    left_child = np.array(arrays["tree.left"])
-    left_child[0] = 0
-    model_file.save("n", options=options, facts=facts, arrays={**arrays, "tree.left": left_child})
-    with pytest.raises(xclass.ModelError, match=r"'tree\.left' does not fit"):
-        xclass.load("n")
 
 
 # -- runs of the command
