@@ -189,7 +189,8 @@ class LearnerCore:
         names = self.names.class_list
         if names is None or not self.schema.classes:
             return names
-        self._numbers += map(class_names.given_as, names[len(self._numbers) :])
+        new = names[len(self._numbers) :]
+        self._numbers += (int(name) if class_names.WHOLE.fullmatch(name) else name for name in new)
         return self._numbers
 
     def with_names(self, highest: int | None = None, given: str = NUMBER) -> LearnerCore | None:

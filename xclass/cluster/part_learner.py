@@ -122,14 +122,13 @@ class PartLearner(PartWorker):
             config = config.with_values({"named_labels": base.options.get("named_labels")})
         contents = None if base is None else base._replace(arrays=dict(base.arrays))
         learner = LearnerCore(config, self._use(base is not None), contents)
-        held_out = passes.HeldOutLines(config.passes).enabled
-        learner.reduction.begin_pass(work.passes_ended, threads=1, held_out=held_out)
+        learner.reduction.begin_pass(work.passes_ended, threads=1, held_out=config.passes.holds_out)
         for _ in range(work.passes_ended):
             learner.reduction.end_pass()
         return learner
 
     def _progress(self, learner: LearnerCore) -> PartProgress:
-        holdout = passes.HeldOutLines(self._config.passes).enabled
+        holdout = self._config.passes.holds_out
         labels = self._config.reduction.labels
         totals = PartProgress(labels, None, holdout)
         totals.resume(learner.progress.counters(), learner.examples)
@@ -142,7 +141,6 @@ class _Round:
         self, config: Config, learner: LearnerCore, stream: PartStream, counted: PartProgress, alone: bool
     ) -> None:
         self._config, self._learner, self._stream, self._alone = config, learner, stream, alone
-        self._held_out = passes.HeldOutLines(config.passes)
         self._by_name = config.parser.learn_names
         # first example of each class that the model cannot learn, by name or number; by its position if it has a list
         self.fresh: dict[Any, Fresh] = {}
@@ -167,7 +165,7 @@ class _Round:
         """Yield the examples that wait, and then the next ones, as far as they are learned now."""
         waiting = self._stream.waiting()
         for batch, positions in itertools.chain([] if waiting is None else [waiting], self._stream.take(count)):
-            batch, held_out = self._numbered(batch, positions, self._held_out.mask(positions))
+            batch, held_out = self._numbered(batch, positions, self._config.passes.held_out(positions))
             if batch.n:
                 yield batch, held_out
 

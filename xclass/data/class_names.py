@@ -365,11 +365,6 @@ def _exact(text: str) -> float | Decimal:
     return value
 
 
-def given_as(name: str) -> int | str:
-    """Return the number that a program gave where the name of its class is `name`, or the name if that is no number."""
-    return int(name) if WHOLE.fullmatch(name) else name
-
-
 def key_of(name: str) -> str:
     """Return what makes the spellings of a name the same class: the name with `_` in place of blanks."""
     return spelled(name).replace(" ", "_")

@@ -111,6 +111,17 @@ class Options(OptionGroup):
         warned("holdout_period", "--holdout_after says which lines are held out", holdout_after=True),
     )
 
+    @property
+    def holds_out(self) -> bool:
+        """Return whether lines are held out."""
+        return (self.passes > 1 or self.holdout_after > 0) and not self.holdout_off
+
+    def held_out(self, line: np.ndarray) -> np.ndarray:
+        """Return, as bool[n], whether each line is held out; `line` is int64[n], numbers of lines."""
+        if not self.holds_out:
+            return np.zeros(len(line), bool)
+        return line > self.holdout_after if self.holdout_after else line % self.holdout_period == 0
+
 
 class SavePoint(NamedTuple):
     """Mark a position within a pass where the pipeline is emptied and the model is saved."""
@@ -166,21 +177,6 @@ def previewed(items: Iterator[BatchTask | SavePoint], learner: Reduction) -> Ite
     yield from items
 
 
-class HeldOutLines:
-    """Decide which lines are held out, if any are (`enabled`)."""
-
-    def __init__(self, options: Options) -> None:
-        self.enabled = (options.passes > 1 or options.holdout_after > 0) and not options.holdout_off
-        self._after = options.holdout_after
-        self._period = options.holdout_period
-
-    def mask(self, line: np.ndarray) -> np.ndarray:
-        """Return, as bool[n], whether each line is held out; `line` is int64[n], numbers of lines."""
-        if not self.enabled:
-            return np.zeros(len(line), bool)
-        return line > self._after if self._after else line % self._period == 0
-
-
 class Stream:
     """Iterate over a pass: over batches, each with a mask of held-out examples, and save points.
 
@@ -190,8 +186,7 @@ class Stream:
 
     def __init__(self, source: Source, options: Options, shuffler: Shuffler | None, model: str | None) -> None:
         self.source = source
-        self._passes = options.passes
-        self._limit = options.examples
+        self._options = options
         # a round is --passes passes over the same number of lines, see the head of this module
         self._length = options.initial_pass_length  # number of lines in each pass of the current round
         self.ended = 0  # number of passes of the round that have ended
@@ -199,22 +194,20 @@ class Stream:
         self._rest_of_pass: Iterator[tuple[Batch, np.ndarray]] | None = None  # rest of a single pass that is continued
         self._rest_of_batch: tuple[Batch, np.ndarray] | None = None  # rest of the last batch of that pass
         self._lines_before = 0  # lines before the current part of that pass
-        self._holdout = HeldOutLines(options)
         self._shuffler = shuffler
         self._model = model
-        self._numbered_saves = options.save_per_pass
         self._every = options.checkpoint if model is not None else None
         self._seen = 0  # number of examples in all passes
 
     def unshuffled(self) -> Iterator[tuple[Batch, np.ndarray]]:
         """Return the batches of one pass in the order of the data, with masks of held-out examples."""
-        return ((batch, self._holdout.mask(line)) for batch, line in self._numbered())
+        return ((batch, self._options.held_out(line)) for batch, line in self._numbered())
 
     def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
         lines = self._numbered()
         if self._length is not None:
-            lines = self._first(self._length) if self._passes > 1 else self._next(self._length)
-        masked: Iterator[tuple[Batch, np.ndarray]] = ((batch, self._holdout.mask(line)) for batch, line in lines)
+            lines = self._first(self._length) if self._options.passes > 1 else self._next(self._length)
+        masked: Iterator[tuple[Batch, np.ndarray]] = ((batch, self._options.held_out(line)) for batch, line in lines)
         if self._shuffler is not None:
             masked = self._shuffler.pass_through(masked)
         for batch, held_out in masked:
@@ -228,7 +221,7 @@ class Stream:
     def count_pass(self) -> bool:
         """Count a pass that has ended, and return whether another one follows."""
         self.ended += 1
-        if self.ended < self._passes:
+        if self.ended < self._options.passes:
             return True
         if self._length is None or not self._length_reached:
             return False
@@ -253,13 +246,13 @@ class Stream:
             self._length_reached = line[-1] >= length
             if self._length_reached and not self.source.writing:
                 return
-        self._length_reached |= self.source.lines >= length and length <= (self._limit or length)
+        self._length_reached |= self.source.lines >= length and length <= (self._options.examples or length)
 
     def _next(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield the examples of the next `length` lines after the previous pass."""
         if self._rest_of_pass is None:
             self._rest_of_pass = self._numbered()
-        last = self._lines_before + min(length, self._limit or length)
+        last = self._lines_before + min(length, self._options.examples or length)
         while True:
             item = self._rest_of_batch or next(self._rest_of_pass, None)
             self._rest_of_batch = None
@@ -276,7 +269,7 @@ class Stream:
                 ended = False
                 break
         self._lines_before = last
-        self._length_reached = not ended and length <= (self._limit or length)
+        self._length_reached = not ended and length <= (self._options.examples or length)
 
     def _with_checkpoints(
         self, batch: Batch, held_out: np.ndarray, low: int, end: int
@@ -303,7 +296,7 @@ class Stream:
             refusal = "no -f was given"
         path = name or self._model
         message = f"saving regressor to {path}"
-        if path is not None and self._numbered_saves:
+        if path is not None and self._options.save_per_pass:
             path += ".0"
         return SavePoint(path, bool(name), message, refusal)
 

@@ -289,7 +289,7 @@ class Run:
         closing.callback(self.model.close)
         if self.learning:
             self.model.check_learns(f"-i {o.initial_regressor}: this model")
-        holdout = passes.HeldOutLines(c.passes).enabled
+        holdout = c.passes.holds_out
         self.model.reduction.begin_pass(0, held_out=holdout)
         schedule = None if o.quiet else progress_table.parse_schedule(o.progress)
         if schedule is not None and schedule.note:

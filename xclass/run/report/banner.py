@@ -14,7 +14,6 @@ from ...api.learner_core import LearnerCore
 from ...binary import in_words
 from ...options.resolve import SCALAR
 from ...reductions.core import base, probabilities
-from ..passes import HeldOutLines
 from ..passes import Options as Passes
 
 WIDTH = 80  # columns
@@ -120,7 +119,7 @@ def _passes(options: Passes, decay: float, learning: bool) -> list[str]:
     if options.passes > 1:
         decayed = f", the learning rate times {decay:g} after each" if learning and decay != 1 else ""
         lines.append(f"Passes: {options.passes}{decayed}")
-    if learning and HeldOutLines(options).enabled:
+    if learning and options.holds_out:
         which = f"those after line {options.holdout_after:,}"
         if not options.holdout_after:
             which = f"1 in {options.holdout_period:,}"
