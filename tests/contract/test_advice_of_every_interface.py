@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import http.client
 import io
 import json
 import os
@@ -22,6 +21,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import servers
 from command import start_process
 from command import xclass as run
 from servers import ask, command, served, wait_for
@@ -932,7 +932,7 @@ MODELS = {
 
 
 @pytest.fixture(scope="module")
-def servers(place):
+def ports_of(place):
     """Start a server for each learner when it is first asked; give the ports of lines and of HTTP."""
     pytest.importorskip("httptools", reason="httptools, of the extra serve, is not installed: there is no HTTP")
     with contextlib.ExitStack() as running:
@@ -949,24 +949,18 @@ def servers(place):
 
 def asked(port, path, body, **headers):
     """Return the status of an answer, and its messages."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    with contextlib.closing(connection):
-        sent = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
-        headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        method = "GET" if body is None else "POST"
-        connection.request(method, path, sent, {**({"Content-Type": "application/json"} if sent else {}), **headers})
-        answer = connection.getresponse()
-        told = json.loads(answer.read())
-    return answer.status, [told["error"]] if "error" in told else told.get("warnings", [])
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    status, _, told = servers.asked(port, "GET" if body is None else "POST", path, body, headers)
+    return status, [told["error"]] if "error" in told else told.get("warnings", [])
 
 
 @pytest.mark.parametrize(("name", "path", "body", "advice", "followed"), OF_HTTP)
-def test_advice_over_http_is_followed(servers, name, path, body, advice, followed):
-    _, messages = asked(servers(name)[1], path, body)
+def test_advice_over_http_is_followed(ports_of, name, path, body, advice, followed):
+    _, messages = asked(ports_of(name)[1], path, body)
     found = next((one for message in messages if (one := re.search(advice, message))), None)
     assert found, messages
     assert not re.search(r"xclass\.|\w\(\)|DataFrame|on_bad_line|y\[", found.string)  # which no client can send
-    status, second = asked(servers(name)[1], *followed(found[1]))
+    status, second = asked(ports_of(name)[1], *followed(found[1]))
     assert status == 200 and not {*messages} & {*second}, second
 
 
@@ -980,8 +974,8 @@ def test_advice_over_http_is_followed(servers, name, path, body, advice, followe
         ({"Host": "tea.example"}, "ask by its (address)", bytes, lambda word: {"Host": "127.0.0.1"}),
     ],
 )
-def test_advice_about_the_headers_of_a_request_is_followed(servers, headers, advice, sent, instead):
-    _, port = servers("words")
+def test_advice_about_the_headers_of_a_request_is_followed(ports_of, headers, advice, sent, instead):
+    _, port = ports_of("words")
     body = b'{"lines": ["|title hot"]}'
     _, (message,) = asked(port, "/v1/predict", body, **headers)
     assert asked(port, "/v1/predict", sent(body), **instead(re.search(advice, message)[1])) == (200, [])
@@ -1000,8 +994,8 @@ OF_LINES = [
 
 
 @pytest.mark.parametrize(("name", "line", "advice", "followed"), OF_LINES)
-def test_advice_of_the_port_of_lines_is_followed(servers, name, line, advice, followed):
-    port, _ = servers(name)
+def test_advice_of_the_port_of_lines_is_followed(ports_of, name, line, advice, followed):
+    port, _ = ports_of(name)
     answer = ask(port, line.encode()).decode()
     found = re.search(advice, answer)
     assert answer.startswith("error: ") and found, answer
@@ -1020,26 +1014,26 @@ OF_CLIENT = [
 
 
 @pytest.mark.parametrize(("call", "advice", "followed"), OF_CLIENT)
-def test_advice_of_the_client_is_followed(servers, call, advice, followed):
-    port, _ = servers("words")
+def test_advice_of_the_client_is_followed(ports_of, call, advice, followed):
+    port, _ = ports_of("words")
     with Client(port=port) as client, pytest.raises((ValueError, OSError), match=advice):
         call(client)
     with Client(port=port) as client:
         assert followed(client)
 
 
-def test_a_client_at_the_port_of_http_is_told_the_other_port(servers):
-    lines, of_http = servers("words")
+def test_a_client_at_the_port_of_http_is_told_the_other_port(ports_of):
+    lines, of_http = ports_of("words")
     with pytest.raises(ConnectionError, match="give the port of lines"):
         Client(port=of_http)
     Client(port=lines).close()
 
 
-def test_a_client_of_a_slow_server_is_told_to_wait_longer(servers):
+def test_a_client_of_a_slow_server_is_told_to_wait_longer(ports_of):
     slow = pytest.raises(TimeoutError, match="give Client a larger timeout")
     with socket.create_server(("127.0.0.1", 0)) as silent, slow:
         Client(port=silent.getsockname()[1], timeout=0.1)
-    Client(port=servers("words")[0], timeout=60).close()
+    Client(port=ports_of("words")[0], timeout=60).close()
 
 
 @pytest.mark.parametrize(

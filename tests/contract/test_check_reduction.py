@@ -57,13 +57,6 @@ def test_a_record_that_builds_no_learner_is_one_problem(fields, said):
     assert re.search(said, problem.message), problem.message
 
 
-def test_an_option_without_a_default_is_named():
-    with pytest.raises(TypeError, match=r"field extra of .* has no default value"):
-
-        class Undeclared(OptionGroup):
-            extra: int
-
-
 class Changed(RECORD.build):
     """A learner, the stages of which end with `after`."""
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import Results, go_through, summary_of
 from streams import multiclass, of_kind
-from variants import BITS, BY_NAME, KINDS, VARIANTS, K, chosen, learner, name_of
+from variants import BITS, BY_NAME, KINDS, K, chosen, every_variant, learner
 
 from xclass.abilities.find import described
 from xclass.api.learner import Learner, load
@@ -46,12 +46,6 @@ MORE = {
     ],
     "softmax_tree": [CROSSED, {"noconstant": True}],
 }  # fmt: skip
-COMBINATIONS = {
-    name_of(name, options): (name, options)
-    for name in BY_NAME
-    for options in [{}, *VARIANTS.get(name, []), *MORE.get(name, [])]
-}
-EVERY = pytest.mark.parametrize(("name", "options"), COMBINATIONS.values(), ids=COMBINATIONS)
 
 
 pytestmark = pytest.mark.usefixtures("place")
@@ -102,7 +96,7 @@ def assert_finite(arrays: dict[str, np.ndarray]) -> None:
 
 
 @pytest.mark.sampled(2)
-@EVERY
+@every_variant(more=MORE)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_models_and_messages_hold_only_finite_numbers(name, options):
     text = mixed(name, len(options))

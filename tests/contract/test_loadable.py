@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from command import learn, xclass
 from streams import of_kind
-from variants import AT_THE_END, BY_NAME, KINDS, VARIANTS, K, learner, name_of
+from variants import AT_THE_END, BY_NAME, KINDS, VARIANTS, K, every_variant, learner
 
 from xclass import checks, merge
 from xclass.api import configuration, model_contents
@@ -33,14 +33,7 @@ VALUES = ("1e-45", "1e-38", "1e-20", "1e15", "1e19", "3.4e38", "-3.4e38")
 COUNTS = (2**53, 2**54, 2**62, 2.0**200)
 EVERY = pytest.mark.parametrize("name", BY_NAME)
 ALSO = {"cpt": {"rerank": True, "dense": ("rows:33",)}}  # words with rows of numbers
-VARIANT = pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        pytest.param(name, options, id=name_of(name, options))
-        for name in BY_NAME
-        for options in [{}, *([ALSO[name]] if name in ALSO else []), *VARIANTS.get(name, [])]
-    ],
-)
+VARIANT = every_variant(more={name: [options] for name, options in ALSO.items()})
 
 pytestmark = pytest.mark.filterwarnings("ignore::xclass.XclassWarning", "error::RuntimeWarning")
 

@@ -7,13 +7,12 @@ gets `;` in place of commas; an estimator gives its own labels back.
 from __future__ import annotations
 
 import csv
-import http.client
 import io
 import json
 
 import pytest
 from command import learn, xclass
-from servers import served
+from servers import asked, served
 
 from xclass import Learner, load, write_vw
 from xclass.client import Client
@@ -88,14 +87,6 @@ def test_names_of_python_are_those_of_files(reduction, tmp_path):
             assert model.classes == [name, OTHER]
 
 
-def over_http(port, path, body):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-    answer = json.loads(connection.getresponse().read())
-    connection.close()
-    return answer
-
-
 @pytest.mark.parametrize("reduction", ["multiclass", "multilabel"])
 def test_names_of_requests_are_those_of_lines(reduction):
     listed = list if reduction == "multilabel" else lambda names: names[0]
@@ -105,8 +96,8 @@ def test_names_of_requests_are_those_of_lines(reduction):
             with served(model, {"http": "0"}) as server:
                 port = server.server.http.port
                 labels = [listed([given]), listed([OTHER])]
-                over_http(port, "/v1/learn", {"texts": TEXTS[:2], "labels": labels})
-                answer = over_http(port, "/v1/predict", {"texts": ["x a"]})
+                asked(port, "POST", "/v1/learn", {"texts": TEXTS[:2], "labels": labels})
+                _, _, answer = asked(port, "POST", "/v1/predict", {"texts": ["x a"]})
                 assert answer["predictions"][0]["prediction"] == listed([name])
                 with Client(port=server.port) as client:
                     line = name.replace(" ", "_") + " | x a"
