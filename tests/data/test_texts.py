@@ -100,7 +100,8 @@ def test_features_have_the_names_that_are_shown(text, given_options):
     data = np.frombuffer(bytearray(text + bytes(feature_names.PADDING)), np.uint8)
     most = texts.most_features(rules, len(text), 1)
     begin, end = np.zeros(1, np.int64), np.array([len(text)])
-    _, index = texts.indices(data, begin, end, rule.unnamed, rules, texts.work_for(rules, len(text)), most + 1)
+    seeds, work = np.array([rule.unnamed]), texts.work_for(rules, len(text))
+    _, index = texts.indices(data, begin, end, seeds, rules, work, most + 1)
     assert len(index) <= most
     namer = names.Namer(chosen, configuration.namespaces.Options(), configuration.interactions.Options(), BITS)
     shown = namer.of_written(names.written_features([text.decode("utf-8", "surrogateescape")], 0))

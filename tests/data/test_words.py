@@ -26,7 +26,8 @@ def test_words_equal_split_and_name_hash(given_documents, seed, every, bits):
     mask = 2**bits - 1
     rules = texts.Texts(texts.Options(text_split="spaces"), every, np.uint32(mask)).rules(text)
     work = texts.work_for(rules, 30)
-    start, index = texts.indices(text, begin, begin + length, np.uint32(seed), rules, work, len(text))
+    seeds = np.full(len(length), seed, np.uint32)
+    start, index = texts.indices(text, begin, begin + length, seeds, rules, work, len(text))
     assert (start.dtype, index.dtype) == (np.int64, np.uint32)
     assert start.tolist()[0] == 0
     for i, document in enumerate(given_documents):

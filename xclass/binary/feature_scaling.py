@@ -194,14 +194,16 @@ def count_example(
 @jit
 def are_columns(examples: int, size: Float64s, seen: Float64s, valued: UInt8s) -> bool:
     """Return whether features are columns with different units, after `examples` examples."""
-    slots = np.flatnonzero(valued)
+    slots = 0
     total = mean = square = 0.0
-    for slot in slots:
-        log = math.log(size[slot])
-        total += seen[slot]
-        mean += seen[slot] * log
-        square += seen[slot] * log * log
-    if total < FEW * len(slots) or total * RARE < np.float64(len(slots)) * examples or total == 0.0:
+    for slot in range(len(valued)):
+        if valued[slot]:
+            log = math.log(size[slot])
+            slots += 1
+            total += seen[slot]
+            mean += seen[slot] * log
+            square += seen[slot] * log * log
+    if total < FEW * slots or total * RARE < np.float64(slots) * examples or total == 0.0:
         return False
     mean /= total
     return square / total - mean * mean >= SPREAD * SPREAD

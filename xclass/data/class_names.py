@@ -33,7 +33,7 @@ import numpy as np
 
 from ..array_types import AnyArray, Float64s, Int, Int32s, Int64s, UInt8s, UInt64s
 from ..kernels import intrinsics
-from ..kernels.jit import bare, jit
+from ..kernels.jit import bare, jit, on_demand
 from . import hashing
 
 T = TypeVar("T")
@@ -64,8 +64,8 @@ class Table(NamedTuple):
 # -- kernels
 
 
-@bare
-def _scaled(text: UInt8s, begin: Int, end: Int, number: Int) -> tuple[Int, Int]:
+@on_demand
+def _scaled(text: UInt8s, begin: Int, end: Int, number: Int) -> tuple[int, int]:
     """Return a number with the decimals and the exponent `text[begin:end]`, and `end` if the result is whole."""
     p = begin
     if text[p] == 46:
@@ -82,14 +82,14 @@ def _scaled(text: UInt8s, begin: Int, end: Int, number: Int) -> tuple[Int, Int]:
             power = power * 10 + (np.int64(text[p]) - 48)
             p += 1
         if power > MOST_EXPONENT:
-            return number, begin
+            return int(number), int(begin)
     for i in range(begin + 1, max(last, begin + 1 + power)):
         digit: Int = np.int64(text[i]) - 48 if i < last else np.int64(0)
         if i - begin > power and digit > 0:
-            return number, begin
+            return int(number), int(begin)
         if i - begin <= power and number < MOST_NUMBER:
             number = number * 10 + digit
-    return number, p
+    return int(number), int(p)
 
 
 @bare
@@ -139,10 +139,10 @@ def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: Table) -> n
     return i
 
 
-@bare
-def class_of(data: UInt8s, begin: Int, end: Int, table: Table) -> int:
+@on_demand
+def class_of(data: UInt8s, begin: Int, end: Int, table: Table) -> np.int64:
     """Return the class named `data[begin:end]` (uint8[...]), 0 if there is none."""
-    return int(table.slot[slot_of(data, begin, end, hashing.siphash(data, begin, end, table.key), table)])
+    return np.int64(table.slot[slot_of(data, begin, end, hashing.siphash(data, begin, end, table.key), table)])
 
 
 @jit

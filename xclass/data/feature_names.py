@@ -108,15 +108,10 @@ class NameHasher:
 
 
 @jit
-def column_indices(columns: Int64s, rule: Hashing) -> UInt32s:
-    """Return the indices of columns of a matrix, int64[z]; column j is the feature named `j` without a namespace."""
+def _hashes_of_numbers(columns: Int64s, seed: np.uint32) -> UInt32s:
+    """Return the hashes of numbers, int64[z], which are written with digits."""
     digits = np.zeros(DIGITS, np.uint8)
-    indices = np.empty(len(columns), np.uint32)
-    if rule.identity or not rule.hash_all:
-        seed = np.uint64(0 if rule.identity else rule.unnamed)
-        for k in range(len(columns)):
-            indices[k] = np.uint32(np.uint64(columns[k]) + seed) & rule.mask
-        return indices
+    hashes = np.empty(len(columns), np.uint32)
     for k in range(len(columns)):
         begin = DIGITS - 3
         rest = columns[k]
@@ -124,8 +119,8 @@ def column_indices(columns: Int64s, rule: Hashing) -> UInt32s:
             begin -= 1
             digits[begin] = np.uint8(48 + rest % 10)
             rest //= 10
-        indices[k] = hashing.murmur3(digits, begin, DIGITS - 3, rule.unnamed) & rule.mask
-    return indices
+        hashes[k] = hashing.murmur3(digits, begin, DIGITS - 3, seed)
+    return hashes
 
 
 @inlined
@@ -157,6 +152,18 @@ def hash_words(
             index[z] = np.uint32(h & mask)
             z += 1
     return z
+
+
+# -- Python
+
+
+def column_indices(columns: Int64s, rule: Hashing) -> UInt32s:
+    """Return the indices of columns of a matrix, int64[z]; column j is the feature named `j` without a namespace."""
+    if rule.hash_all and not rule.identity:
+        hashes = _hashes_of_numbers(columns, rule.unnamed)
+    else:
+        hashes = (columns.astype(np.uint64) + np.uint64(0 if rule.identity else rule.unnamed)).astype(np.uint32)
+    return hashes & rule.mask
 
 
 ALIKE = "count the columns of all data from the same number"  # advice

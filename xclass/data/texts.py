@@ -23,7 +23,7 @@ import numpy as np
 from ..array_types import Int, Int64s, UInt8s, UInt32s
 from ..errors import UsageError
 from ..kernels import intrinsics
-from ..kernels.jit import bare, jit
+from ..kernels.jit import bare, jit, on_demand
 from ..options.declare import OptionGroup, option
 from . import characters, feature_names, hashing
 from .characters import Characters
@@ -193,7 +193,7 @@ def features(
     return z
 
 
-@bare
+@on_demand
 def written_words(
     text: UInt8s, begin: Int, end: Int, size: int, seed: np.uint32, rules: TextRules, work: Work, index: UInt32s, z: int
 ) -> int:
@@ -217,7 +217,7 @@ def written_words(
             z += 1
 
 
-@bare
+@on_demand
 def character_grams(
     copy: UInt8s, size: int, seed: np.uint32, rules: TextRules, work: Work, index: UInt32s, z: int
 ) -> int:
@@ -252,12 +252,12 @@ def character_grams(
 
 @jit
 def indices(
-    text: UInt8s, begin: Int64s, end: Int64s, seed: np.uint32, rules: TextRules, work: Work, most: int
+    text: UInt8s, begin: Int64s, end: Int64s, seed: UInt32s, rules: TextRules, work: Work, most: int
 ) -> tuple[Int64s, UInt32s]:
     """Return the indices of the features of n texts, and int64[n + 1], where those of each text begin.
 
-    Text i is `text[begin[i]:end[i]]`, and `feature_names.PADDING` bytes follow the last one. `seed` is the hash of the
-    namespace, and `most` the number of features that all texts have at most.
+    Text i is `text[begin[i]:end[i]]`, and `feature_names.PADDING` bytes follow the last one. `seed`, uint32[n], is the
+    hash of the namespace of each, and `most` the number of features that all texts have at most.
     """
     pointer = intrinsics.pointer(text)
     n = len(begin)
@@ -266,7 +266,7 @@ def indices(
     place = intrinsics.pointer(index)
     z = 0
     for i in range(n):
-        z = features(pointer, begin[i], end[i], seed, rules, work, place, z)
+        z = features(pointer, begin[i], end[i], seed[i], rules, work, place, z)
         start[i + 1] = z
     return start, index[:z].copy()
 
@@ -402,4 +402,4 @@ def part_indices(given: Sequence[str], seed: int, texts: Texts) -> tuple[Int64s,
     rules = texts.rules(letters)
     most = most_features(rules, len(letters) - feature_names.PADDING, len(given))
     work = work_for(rules, max(map(len, encoded), default=0))
-    return indices(letters, begin, end, np.uint32(seed), rules, work, most)
+    return indices(letters, begin, end, np.full(len(given), seed, np.uint32), rules, work, most)

@@ -111,7 +111,7 @@ def read_label(
         return label_words.read_list(text, begin, end, rules, lists[1], lists[0][n])
     label, problem = np.nan, REAL_LABEL
     if not rules.multiclass:
-        real, p, digits = numbers.read_number(text, begin)
+        real, p, digits = line_parts.read_number(text, begin, False)
         if p == end and digits > 0 and math.isfinite(real):
             label, problem = np.float64(real), 0
     else:

@@ -17,7 +17,8 @@ import numpy as np
 
 from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import feature_names, hashing, texts
-from ..data.batch import CONSTANT, CONSTANT_GROUP, UNNAMED_GROUP, Batch, Pool
+from ..data.batch import CONSTANT, CONSTANT_GROUP, UNNAMED_GROUP, Pool
+from ..data.feature_names import Hashing, NameHasher
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..text import numbers
@@ -37,19 +38,31 @@ class Items(NamedTuple):
     value: Float32s  # float32[m], value of the feature; NaN for a text
 
 
+class Features(NamedTuple):
+    """Hold the fields of a batch that `assemble` writes; numba would take longer to compile it for all fields."""
+
+    start: Int64s
+    index: UInt32s  # type: ignore[assignment]  # hides tuple.index
+    value: Float32s
+    group_first: Int64s
+    group_name: UInt8s
+    group_start: Int64s
+
+
 # -- kernels
 
 
 @jit
 def assemble(
-    text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: Rules, of_texts: texts.TextRules,
-    work: texts.Work, rows: Int64s,
-    out: Batch,
+    text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, hash_all: bool, mask: np.uint32, constant: bool,
+    words_first: Int64s, words: UInt32s, rows: Int64s, out: Features,
 ) -> tuple[int, int]:  # fmt: skip
     """Write the features of the examples `rows` (int64[m]) to `out`; return the numbers of features and groups.
 
     `text` holds names and texts, followed by PADDING bytes. The items of an example with the same group are neighbours.
-    `seeds` and `groups`, uint32[s] and uint8[s], are hash and first byte of the name of each namespace.
+    `seeds` and `groups`, uint32[s] and uint8[s], are hash and first byte of the name of each namespace. `hash_all`,
+    `mask` and `constant` are as in `Rules`. The features of the text of item k are
+    `words[words_first[k]:words_first[k + 1]]`.
     """
     pointer, index = intrinsics.pointer(text), intrinsics.pointer(out.index)
     z = g = 0
@@ -59,16 +72,17 @@ def assemble(
             space, begin, end, value = items.namespace[k], items.begin[k], items.end[k], items.value[k]
             before = z
             if value != value:
-                z = texts.features(pointer, begin, end, seeds[space], of_texts, work, index, z)
-                out.value[before:z] = np.float32(1)
+                for q in range(words_first[k], words_first[k + 1]):
+                    index[z], out.value[z] = words[q], np.float32(1)
+                    z += 1
             elif value != 0:
-                index[z] = np.uint32(hashing.word_at(pointer, begin, end, seeds[space], rules.hash_all) & rules.mask)
+                index[z] = np.uint32(hashing.word_at(pointer, begin, end, seeds[space], hash_all) & mask)
                 out.value[z] = value
                 z += 1
             if z > before and not (g > g0 and out.group_name[g - 1] == groups[space]):
                 out.group_name[g], out.group_start[g] = groups[space], before
                 g += 1
-        if rules.constant:
+        if constant:
             out.index[z], out.value[z] = np.uint32(CONSTANT), np.float32(1)
             out.group_name[g], out.group_start[g] = np.uint8(CONSTANT_GROUP), z
             z, g = z + 1, g + 1
@@ -131,6 +145,8 @@ class Namespaces:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
+        hashes = Hashing(rules.hash_seed, rules.hash_all, rules.unnamed, rules.mask, False, False)
+        self._hasher = NameHasher(hashes)
         self._numbers: dict[tuple[bytes, bytes | None], int] = {(b"", None): 0}
         self._seeds, self._groups = [int(rules.unnamed)], [UNNAMED_GROUP]
 
@@ -141,8 +157,7 @@ class Namespaces:
             seed, name = int(self._rules.hash_seed), namespace
             if feature is not None:
                 seed, name = self._seeds[self.number(namespace)], feature
-            padded = line_scanner.padded(name)
-            hashed = int(hashing.name_hash(padded, 0, len(name), np.uint32(seed), self._rules.hash_all, False))
+            hashed = self._hasher.hash_bytes(name, seed)
             known = self._numbers[namespace, feature] = len(self._seeds)
             self._seeds.append(hashed)
             self._groups.append(namespace[0] if namespace else UNNAMED_GROUP)
@@ -253,18 +268,20 @@ class RecordScanner:
         if seen_words:
             padded = line_scanner.padded(whole + seen_words)
         rows = np.flatnonzero(kept)
-        is_text = np.isnan(items.value)
         padded_text = line_scanner.padded(text)
-        text_rules = self._texts.rules(padded_text)
-        letters = int((items.end - items.begin)[is_text].sum())
-        most = texts.most_features(text_rules, letters, int(is_text.sum())) + len(is_text) + len(rows)
+        seeds, groups = self.namespaces.arrays()
+        words_first, words = self._words_of(padded_text, items, seeds)
         count = np.nan_to_num(label).astype(np.int64) if lists else np.zeros(n, np.int64)
         labels = labels[: count.sum()][np.repeat(kept, count)]
-        out = self._pool.batch(len(rows), most, len(is_text) + len(rows), padded, len(labels) if lists else None)
+        most = len(items.value) + len(rows)  # groups, or features that are not from texts
+        out = self._pool.batch(len(rows), len(words) + most, most, padded, len(labels) if lists else None)
         if lists:
             out.label_start[1:], out.labels[:] = np.cumsum(count[rows]), labels
-        work = texts.work_for(text_rules, int((items.end - items.begin).max(initial=0)))
-        z, g = assemble(padded_text, items, *self.namespaces.arrays(), self.rules, text_rules, work, rows, out)
+        written = Features(out.start, out.index, out.value, out.group_first, out.group_name, out.group_start)
+        z, g = assemble(
+            padded_text, items, seeds, groups, self.rules.hash_all, self.rules.mask, self.rules.constant, words_first,
+            words, rows, written,
+        )  # fmt: skip
         out.label[:], out.weight[:], out.initial[:] = label[rows], np.array(examples.weight, np.float32)[rows], 0
         out.tag_start[:], out.tag_end[:] = begin[1::3][rows], stop[1::3][rows]
         out.line[:] = np.array(examples.line, np.int64)[rows]
@@ -275,6 +292,20 @@ class RecordScanner:
             out, (len(rows), z, g), end, lines, bad, skipped, stopped, notes,
             lambda row: column_of_label(int(rows[row])), left_out, spellings if has_names else {},
         )  # fmt: skip
+
+    def _words_of(self, text: UInt8s, items: Items, seeds: UInt32s) -> tuple[Int64s, UInt32s]:
+        """Return where the features of the text of each item begin, and these features, see `assemble`."""
+        is_text = np.isnan(items.value)
+        first = np.zeros(len(is_text) + 1, np.int64)
+        if not is_text.any():
+            return first, np.zeros(0, np.uint32)
+        rules = self._texts.rules(text)
+        begin, end = items.begin[is_text], items.end[is_text]
+        most = texts.most_features(rules, int((end - begin).sum()), len(begin))
+        work = texts.work_for(rules, int((end - begin).max()))
+        start, words = texts.indices(text, begin, end, seeds[items.namespace[is_text]], rules, work, most)
+        first[1:][is_text] = np.diff(start)
+        return first.cumsum(), words
 
     def _judged(self, examples: Examples, at: int) -> tuple[Int64s, Bools, int, int, bytes]:
         """Decide by `--on_bad_line` what becomes of malformed examples.

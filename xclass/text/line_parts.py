@@ -119,8 +119,8 @@ def inner_return(text: UInt8s, delimiter: Int32s, k: int) -> np.int64:
 
 
 @on_demand
-def _read_weight(text: UInt8s, begin: int, vw: bool) -> tuple[np.float32, int, int]:
-    """Read the weight of a namespace at `begin`, see `vw_numbers.read_by_rules`."""
+def read_number(text: UInt8s, begin: int, vw: bool) -> tuple[np.float32, int, int]:
+    """Read a number where few runs have one, see `vw_numbers.read_by_rules`."""
     return vw_numbers.read_by_rules(text, begin, vw)
 
 
@@ -153,7 +153,7 @@ def read_namespace(
     if text[e] != COLON:
         return k, group, seed, scale, 0, b
     b = e + 1
-    scale, q, digits = _read_weight(text, b, _is_vw_number(text, b, name_rules))
+    scale, q, digits = read_number(text, b, _is_vw_number(text, b, name_rules))
     while delimiter[k] < q:
         k += 1
     e = np.int64(delimiter[k])

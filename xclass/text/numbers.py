@@ -26,7 +26,7 @@ import numpy as np
 from ..array_types import UInt8s, UInt64s
 from ..data.array_input import LARGEST
 from ..kernels import intrinsics
-from ..kernels.jit import allocating, apart, bare, inlined, jit
+from ..kernels.jit import allocating, apart, bare, inlined, jit, on_demand
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 PLUS, MINUS, POINT, ZERO, LETTER_E = 43, 45, 46, 48, 101
@@ -197,7 +197,7 @@ def _read_long(text: UInt8s, first: int, end: int, mantissa: int, digits: int, d
     return low, p
 
 
-@bare
+@on_demand
 def _choose(text: UInt8s, first: int, end: int, power: int, low: np.float32, high: np.float32) -> np.float32:
     """Return which of two neighbouring values the number `text[first:end] * 10**power` has.
 

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ..array_types import Float32s, UInt8s
-from ..kernels.jit import apart, bare, inlined
+from ..kernels.jit import apart, bare, inlined, on_demand
 from . import numbers
 from .numbers import MINUS, NEWLINE, PLUS, POINT, RETURN, SPACE
 
@@ -99,7 +99,8 @@ def _read_rounding(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
         if negative_exponent:
             exponent = -exponent
     if not ends_number(text, p):
-        return _strtof(text, begin)
+        value, p = _strtof(text, begin)
+        return value, p, 1
     exponent = (exponent - decimals + 128) % 256 - 128  # VW stores the exponent in a signed byte
     if exponent > 38:
         scale = np.float32(np.inf)
@@ -128,9 +129,9 @@ def _hex_digit(c: int) -> np.int64 | int:
     return letter - 87 if letter >= 97 and letter <= 102 else -1
 
 
-@bare
-def _strtof(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
-    """Read the number at `begin` as C's strtof does in the C locale; return as `read_number`, with digits 1."""
+@on_demand
+def _strtof(text: UInt8s, begin: int) -> tuple[np.float32, int]:
+    """Read the number at `begin` as C's strtof does in the C locale; return its value and one past its end."""
     p = begin
     while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
         p += 1
@@ -164,10 +165,10 @@ def _strtof(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
         value, end = _hexadecimal(text, p + 2)
     else:
         decimal, q, digits = numbers.read_unsigned(text, p)
-        return (-decimal if negative else decimal), (q if digits > 0 else begin), 1
+        return (-decimal if negative else decimal), (q if digits > 0 else begin)
     if negative:
         value = -value
-    return np.float32(value), end, 1
+    return np.float32(value), end
 
 
 @bare

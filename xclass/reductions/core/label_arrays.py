@@ -50,7 +50,7 @@ def learned(learn: bool, label: Float64s, weight: Float32s, skipped: UInt8s, hel
     `learn` says whether any is, `skipped` is as in `finite.StepGuard`, and `held_out` bool[0] if no example is held
     out.
     """
-    result = np.zeros(len(label), np.bool_)
+    result = np.empty(len(label), np.bool_)
     for i in range(len(label)):
         result[i] = (
             learn
@@ -83,8 +83,8 @@ def classes(label: Float64s, learns: Bools, number: int) -> tuple[Int64s, int, i
 @jit
 def wrong_weights(prediction: Float64s, label: Float64s, weight: Float32s) -> Float64s:
     """Return the weight of each example whose prediction is not its label, 0 for others and those without a label."""
-    losses = np.zeros(len(label))
+    losses = np.empty(len(label))
     for i in range(len(label)):
-        if not np.isnan(label[i]) and prediction[i] != label[i]:
-            losses[i] = np.float64(weight[i])
+        is_wrong = not np.isnan(label[i]) and prediction[i] != label[i]
+        losses[i] = np.float64(weight[i]) if is_wrong else 0.0
     return losses

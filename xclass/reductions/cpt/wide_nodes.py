@@ -262,7 +262,8 @@ def _search(
         child, waiting_mass = scratch.child[depth], scratch.waiting_mass[depth]
         if depth < known and scratch.root[depth] == a:
             _children(tree, a, scratch.levels, child)
-            waiting_mass[:] = scratch.mass[depth]
+            for c in range(m):
+                waiting_mass[c] = scratch.mass[depth, c]
         else:
             _open(tree, weights, scratch, count, a, scratch.other_scores, child, waiting_mass)
         for c in range(m):

@@ -192,10 +192,10 @@ class ClassMeans:
         self.ring_at, self.filled = (self.ring_at + len(own)) % RING, min(RING, self.filled + len(own))
         kernels.count(z, own, weight, self.space.psi, self.classes)
         root: AnyArray = (x - self.space.centre.astype(np.float32)) * np.sqrt(weight)[:, None]
-        scatter: AnyArray = self.product(np.ascontiguousarray(root.T), root)
+        scatter: AnyArray = self.product(root.T, root)
         if not np.isfinite(scatter).all():  # heavy rows far from the centre
             root = (x - self.space.centre) * np.sqrt(weight.astype(np.float64))[:, None]
-            scatter = self.product(np.ascontiguousarray(root.T), root)
+            scatter = self.product(root.T, root)
         self.scatter += scatter
         self.size = max(self.size, int(own.max()) + 1)
         self.rows += len(own)
@@ -277,6 +277,7 @@ class ClassMeans:
 
     def product(self, a: AnyArray, b: AnyArray) -> AnyArray:
         """Return the product of two matrices of the same type, whose bytes do not depend on threads."""
+        a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)  # the kernel would be compiled for each layout
         result = np.zeros((a.shape[0], b.shape[1]), a.dtype)
         self._over(a.shape[0], a.shape[1] * b.shape[1], lambda begin, end: kernels.product(a, b, begin, end, result))
         return result

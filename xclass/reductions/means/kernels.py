@@ -179,8 +179,8 @@ def best(
         weight, bias = packed.weight[block], packed.bias[block * LANES : (block + 1) * LANES]
         for first in range(begin, end, 2):
             second = min(first + 1, end - 1)
-            c0[:] = bias
-            c1[:] = bias
+            for j in range(LANES):  # numba takes longest to compile assignments of arrays
+                c0[j], c1[j] = bias[j], bias[j]
             for k in range(0, whole, 4):
                 b0, b1, b2, b3 = weight[k], weight[k + 1], weight[k + 2], weight[k + 3]
                 x0, x1, x2, x3 = z[first, k], z[first, k + 1], z[first, k + 2], z[first, k + 3]

@@ -130,7 +130,8 @@ def sample_slopes(
     size = z.shape[0]
     for at in range(low, high):
         r = order[at]
-        z[:] = table.bias
+        for c in range(size):
+            z[c] = table.bias[c]
         for i in range(problem.row_start[r], problem.row_start[r + 1]):
             f = problem.row_feature[i]
             x = problem.row_value[i]
