@@ -1,6 +1,6 @@
 """Predict, learn and explain examples that came as JSON, those of several requests in one batch.
 
-    answers(learner, [Question(["| kettle leaf"], k=5), ...], learns=False)  ->  [{"predictions": [...]}, ...]
+    answers(learner, [Question(["| kettle leaf"], k=5), ...])  ->  [{"predictions": [...]}, ...]
 
 A question that is refused gets its error in place of an answer, and the others are answered. What is learned is what
 `Learner.learn_many` learns from the same examples. It learns none if an example has too many features after crossing

@@ -52,7 +52,7 @@ LATENCIES = 1000  # latest answers that the median is taken of
 LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
 ONLY_PREDICTS = "this server only predicts, as -t and --models say; to learn, start it without them and with -f FILE"
 FAILED = error_line("the server has failed")  # the answer to a line after a defect
-Deliver: TypeAlias = Callable[[bytes, bool], object]  # of answers, and whether they are the last of the request
+Deliver: TypeAlias = Callable[[Any, bool], object]  # of answers, and whether they are the last of the request
 
 
 class Unavailable(Exception):
@@ -80,7 +80,7 @@ class Request:
     given_up : whether the result of `job` is not wanted any more
     """
 
-    deliver: Callable[[Any, bool], object]
+    deliver: Deliver
     client: object
     text: bytes = b""
     lines: int = 0
@@ -592,6 +592,6 @@ def _settle(future: asyncio.Future[Any], result: object, last: bool = True) -> N
         future.set_result(result)
 
 
-def _deliver(deliveries: list[tuple[Callable[[Any, bool], object], Any, bool]]) -> None:
+def _deliver(deliveries: list[tuple[Deliver, Any, bool]]) -> None:
     for deliver, answers, last in deliveries:
         deliver(answers, last)

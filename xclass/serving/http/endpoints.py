@@ -248,7 +248,7 @@ def _either(names: Any) -> str:
 
 
 def _json_in_parts(answer: Mapping[str, Any]) -> bytes:
-    """Return the same as `_json`, for a thread; other threads have to wait for one part at a time only."""
+    """Return the same as `to_json`, for a thread; other threads have to wait for one part at a time only."""
     fields = []
     for name, value in answer.items():
         parts, room = [], MOST_BYTES
