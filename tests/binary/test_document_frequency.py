@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from archives import restored, saved
+from harness import batch_of_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import go_through, trained
@@ -29,12 +30,7 @@ MIXED = st.lists(st.tuples(st.one_of(WORDS, WORDS, VALUED), WEIGHTS, st.booleans
 
 
 def batch_of(rows, weights) -> Batch:
-    out = batch_ops.empty(len(rows), sum(map(len, rows)), 0)
-    at = 0
-    for i, row in enumerate(rows):
-        for out.index[at], out.value[at] in row:
-            at += 1
-        out.start[i + 1] = at
+    out = batch_of_rows(rows)
     out.weight[:] = weights
     out.label[:] = 1
     return out

@@ -9,6 +9,7 @@ import random
 import numpy as np
 import pytest
 from command import learn, xclass
+from harness import batch_of_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import summary_of
@@ -17,23 +18,12 @@ from tests.oracles import feature_scales as oracle
 from xclass.api.learner import Learner, load
 from xclass.binary import feature_scaling
 from xclass.data import batch_ops
-from xclass.data.batch import Batch
 
 VALUES = st.sampled_from([0.0, 1.0, -2.5, 1e3, 1e-3, 7.0, math.inf, math.nan])
 EXAMPLES = st.lists(
     st.tuples(st.lists(st.tuples(st.integers(0, 7), VALUES), max_size=6), st.booleans()), min_size=1, max_size=60
 )
 CENTRES = [[random.Random(f"{y} {c}").gauss(0, 1) for c in range(6)] for y in range(12)]
-
-
-def batch_of(examples: list[oracle.Row]) -> Batch:
-    out = batch_ops.empty(len(examples), sum(map(len, examples)), 0)
-    at = 0
-    for i, row in enumerate(examples):
-        for out.index[at], out.value[at] in row:
-            at += 1
-        out.start[i + 1] = at
-    return out
 
 
 def table(seed: int, n: int, units: tuple[float, ...] = (1, 1e4, 1, 1e-3, 1, 1)) -> str:
@@ -89,7 +79,7 @@ def scales_of(model: Learner) -> dict[str, list]:
 @settings(max_examples=20, deadline=None)
 @given(EXAMPLES, st.sampled_from(["auto", "columns"]), st.integers(1, 3))
 def test_values_are_the_oracles(examples, scaling, pieces):
-    whole = batch_of([row for row, _ in examples])
+    whole = batch_of_rows([row for row, _ in examples])
     scales, plain = feature_scaling.Scales(scaling == "columns"), oracle.Scales(scaling)
     edges = np.linspace(0, len(examples), pieces + 1).astype(int)
     for low, high in itertools.pairwise(edges.tolist()):
@@ -108,8 +98,8 @@ def test_scaling_is_decided_after_a_fixed_number_of_examples():
     numbers = [[(j, (0.5 + i % 3) * 100**j) for j in range(3)] for i in range(feature_scaling.DECISION_EXAMPLES)]
     for first, then, columns in ((words, numbers, False), (numbers, words, True)):
         scales = feature_scaling.Scales(False)
-        scales.scaled(batch_of(first), np.ones(len(first), bool))
-        batch = batch_of(then * 3)
+        scales.scaled(batch_of_rows(first), np.ones(len(first), bool))
+        batch = batch_of_rows(then * 3)
         out = scales.scaled(batch, np.ones(batch.n, bool))
         assert scales.idle is not columns
         assert (out is batch) is not columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from xclass.api import configuration
 from xclass.api.learner_core import LearnerCore
 from xclass.cli import arguments
 from xclass.cli import command as cli
-from xclass.data import interactions
+from xclass.data import batch_ops, interactions
 from xclass.data.batch import Batch
 from xclass.kernels import jit
 from xclass.options import resolve as config
@@ -66,6 +67,17 @@ def batch_of(settled: config.Config, text: str) -> Batch:
     return batch
 
 
+def batch_of_rows(rows: Sequence[Collection[tuple[int, float]]]) -> Batch:
+    """Return a batch of examples without labels that have these (index, value) pairs."""
+    out = batch_ops.empty(len(rows), sum(map(len, rows)), 0)
+    at = 0
+    for i, row in enumerate(rows):
+        for out.index[at], out.value[at] in row:
+            at += 1
+        out.start[i + 1] = at
+    return out
+
+
 def examples_of(batch: Batch) -> list[Example]:
     """Return the examples of a batch as a list."""
     examples = []
@@ -93,3 +105,13 @@ def go_through_stages(learner, batch: Batch, learn: bool = True) -> tuple[BatchT
     finally:
         learner.__dict__.pop("_finish", None)
     return task, plans[0] if plans else None
+
+
+def learned(settled: config.Config, text: str) -> tuple[base.Learner, Batch, BatchTask, object]:
+    """Return a closed learner that has learned a text as one batch, the batch, and what `go_through_stages` returns."""
+    learner = learner_of(settled)
+    try:
+        batch = batch_of(settled, text)
+        return learner, batch, *go_through_stages(learner, batch)
+    finally:
+        learner.close()

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from harness import batch_of_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,13 +27,8 @@ def one_by_one(job, items) -> None:
 
 def batch_of(examples) -> Batch:
     """Examples as (features {index: value}, label, weight)."""
-    out = batch_ops.empty(len(examples), sum(len(example[0]) for example in examples), 0)
-    at = 0
-    for i, (features, label, weight) in enumerate(examples):
-        for index, value in features.items():
-            out.index[at], out.value[at] = index, value
-            at += 1
-        out.start[i + 1] = at
+    out = batch_of_rows([features.items() for features, _, _ in examples])
+    for i, (_, label, weight) in enumerate(examples):
         out.label[i], out.weight[i] = label, weight
     return out
 

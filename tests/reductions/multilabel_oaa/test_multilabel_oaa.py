@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from command import learn
-from harness import batch_of, configure, examples_of, go_through_stages, learner_of
+from harness import configure, examples_of, learned
 from oracles import learner as oracle_learner
 from oracles import multilabel_oaa as oracle
 from streams import multilabel
@@ -32,12 +32,7 @@ def test_agrees_with_the_oracle(words):
     text = multilabel(1, K, 150, unlabelled=0.1, weights=() if exact else (1, 2, 0.5))
     if exact:
         text += "3,1 | y3_1 y1_1\n1,1,3 | y1_1\n2,9 | y2_0\n2 | y2_0\n"
-    many = learner_of(config)
-    try:
-        batch = batch_of(config, text)
-        task, _ = go_through_stages(many, batch)
-    finally:
-        many.close()
+    many, batch, task, _ = learned(config, text)
     o = config.learner
     rule = oracle_learner.resolve_rule(
         **{name: getattr(o, name) for name in ("sgd", "adaptive", "normalized", "invariant")},

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import batch_of, configure, examples_of, go_through_stages, learner_of
+from harness import batch_of, configure, examples_of, go_through_stages, learned, learner_of
 from oracles import learner as oracle_learner
 from oracles import oaa as oracle
 from streams import multiclass
@@ -61,12 +61,7 @@ def oracle_of(config) -> oracle.OneAgainstAll:
 def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
     """Run both over a text and compare all there is to compare."""
     config = configure("--oaa", k, *words)
-    many = learner_of(config)
-    try:
-        batch = batch_of(config, text)
-        task, _ = go_through_stages(many, batch)
-    finally:
-        many.close()
+    many, batch, task, _ = learned(config, text)
     plain = oracle_of(config)
     clock = 0.0
     for i, (features, label, weight) in enumerate(examples_of(batch)):

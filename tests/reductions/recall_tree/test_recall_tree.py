@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import batch_of, configure, examples_of, go_through_stages, learner_of
+from harness import configure, examples_of, learned
 from oracles import learner as oracle_learner
 from oracles import recall_tree as oracle
 from streams import multiclass
@@ -83,12 +83,7 @@ def oracle_of(config, tree: recall_tree.RecallTree) -> oracle.RecallTree:
 def check(*words, text: str) -> routing.Plan:
     """Run both over a text and compare all there is to compare; return what routing planned."""
     config = configure("--recall_tree", K, *words)
-    tree = learner_of(config)
-    try:
-        batch = batch_of(config, text)
-        task, plan = go_through_stages(tree, batch)
-    finally:
-        tree.close()
+    tree, batch, task, plan = learned(config, text)
     plain = oracle_of(config, tree)
     clock = 0.0
     at_nodes = set()
@@ -256,11 +251,7 @@ def test_kernel_follows_the_oracle_without_compiling():
 
 def grown_tree(*words, text: str) -> recall_tree.RecallTree:
     config = configure("--recall_tree", K, "-b", 14, *words)
-    tree = learner_of(config)
-    try:
-        go_through_stages(tree, batch_of(config, text))
-    finally:
-        tree.close()
+    tree, *_ = learned(config, text)
     return tree
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import batch_of, configure, examples_of, go_through_stages, learner_of
+from harness import batch_of, configure, examples_of, go_through_stages, learned, learner_of
 from oracles import learner as oracle_learner
 from oracles.recall_tree_paper import BinaryTree, Features, RecallTree
 from streams import multiclass
@@ -96,12 +96,7 @@ LITERAL = ("--candidate_margin", 50, "--router_weight", "paper", "--recall_stop"
 )
 def test_the_literal_variants_follow_the_oracle_of_the_paper(words):
     config = configure("--recall_tree", K, "-b", 22, *LITERAL, *words)
-    tree = learner_of(config)
-    try:
-        batch = batch_of(config, TEXT)
-        task, plan = go_through_stages(tree, batch)
-    finally:
-        tree.close()
+    tree, batch, task, plan = learned(config, TEXT)
     plain = oracle_of(config, tree)
     numbers = plain.scorers.kernel_node
     ends = set()

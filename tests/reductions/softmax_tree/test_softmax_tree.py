@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from command import learn, start_process
 from command import xclass as run
+from harness import batch_of_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import fact, go_through, summary_of
@@ -64,13 +65,8 @@ def groups(seed: int, n: int, k: int, features: int = 12, noise: float = 0.3):
     st.booleans(),
 )
 def test_store_gives_back_what_it_took(examples, unit):
-    batch = batches.empty(len(examples), sum(map(len, examples)), 0, 0)
-    at = 0
-    for i, example in enumerate(examples):
-        for index, value in example:
-            batch.index[at], batch.value[at] = 1000 * index, value
-            at += 1
-        batch.start[i + 1] = at
+    batch = batch_of_rows([[(1000 * index, value) for index, value in example] for example in examples])
+    for i in range(len(examples)):
         batch.label[i], batch.weight[i] = i + 1, 0.5 * i + 1
     chosen = np.arange(len(examples)) % 3 != 1
     store = row_store.Store()
