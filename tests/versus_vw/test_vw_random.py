@@ -9,7 +9,7 @@ there are several passes. With --initial_pass_length that cache is made beforeha
 beyond its first pass where it makes the cache itself, and a single pass needs to be one over text.
 
 Left out, because VW does not define it or xclass means to differ: importance 0 under --recall_tree (entropies become
-NaN), -C with a reduction (no effect, refused), malformed lines (test_vw_live.py), audits (test_readable_model.py).
+NaN), -C with a reduction (no effect, refused), malformed lines (test_vw_wide.py), audits (test_readable_model.py).
 """
 
 from __future__ import annotations

@@ -216,14 +216,6 @@ def test_scores_are_those_of_the_matches_asked():
     assert all(next(iter(path)) == 3 * (k - 1) + 2 for path in paths), "the final's last match is asked first"
 
 
-def test_time_does_not_grow_with_the_classes():
-    """An example evaluates as many regressors as the tree is deep, whatever K."""
-    text = multiclass(5, 9, 30)
-    for k in (9, 1000, 1_000_000):
-        with with_scores("ect", k, bits=18) as model:
-            assert 0 < max(map(len, go_through(model, text).scores)) <= (k - 1).bit_length()
-
-
 # -- messages -------------------------------------------------------------------------------------
 
 
