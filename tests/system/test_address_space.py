@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from command import xclass
 
 from xclass.binary import gd
 from xclass.errors import UsageError, XclassError
@@ -74,30 +73,3 @@ def test_what_is_needed_counts_from_what_is_used(monkeypatch):
     monkeypatch.setattr(memory, "_limit", lambda: 100 * MB + memory.THREADS - 1)
     with pytest.raises(XclassError, match="smaller -b"):
         memory.check_address_space(memory.THREADS, remedy=", or give a smaller -b")
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (
-            MemoryError(),
-            "xclass: not enough memory; try a smaller -b, fewer classes, or --learn_names for large numbers\n",
-        ),
-        (
-            MemoryError("Unable to allocate 9 GiB"),
-            "xclass: not enough memory (Unable to allocate 9 GiB); try a smaller",
-        ),
-        (RuntimeError("can't start new thread"), "xclass: the system cannot start another thread: raise the limit"),
-    ],
-)
-def test_refused_allocation_gives_one_message(monkeypatch, error, message):
-    from xclass.run import run as driver
-
-    def refused(*_):
-        raise error
-
-    monkeypatch.setattr(driver, "run", refused)
-    result = xclass("--oaa", 3, stdin="1 | a\n")
-    assert result.status == 1
-    assert result.err.startswith(message)
-    assert result.err.count("\n") == 1

@@ -176,7 +176,7 @@ RECALL_TREE = "-d large.vw -b 10 --max_depth 1 --recall_tree"
 # what happens to a process, words of the command, the advice, and the process and the words that follow it
 OF_A_PROCESS = [
     (with_few_processes, SMALL, r"raise the limit of processes \(`(ulimit -u)`\)", stranger, SMALL),
-    (with_little_memory, f"{SMALL} -b 28", "not enough memory.*; try a smaller (-b),", with_little_memory,
+    (with_little_memory, f"{SMALL} -b 28", r"not enough memory \(.+\); try a smaller (-b),", with_little_memory,
      f"{SMALL} {{}} 10"),
     (with_little_memory, f"{RECALL_TREE} 2000000000", "fewer (classes),", with_little_memory,
      "-d d.vw -b 10 --recall_tree 2"),

@@ -185,9 +185,6 @@ def test_spilled_data_have_no_name(tmp_path, monkeypatch):
         assert file.read() == b"x" * 100000
 
 
-# -- folders of compiled code
-
-
 # -- whole runs
 
 DATA = multiclass(4, 5, 300)
@@ -401,16 +398,6 @@ def test_model_is_saved_where_the_link_of_the_user_points(place):
         learn(*ARGS, "-f", name, "--quiet", cwd=place)
         assert (place / name).is_symlink()
     assert names(place / "there") == {"old", "new"}
-    (place / "lost").symlink_to("absent/m")
-    (place / "loop").symlink_to("loop")
-    for name, message in (
-        ("lost", f"lost: the model cannot be written there: there is no folder {place}/absent; create"),
-        ("loop", "loop: the model cannot be written there: the symbolic link leads back to itself; remove it"),
-    ):
-        result = xclass(*ARGS, "-f", name, "--quiet", cwd=place)
-        assert result.status == 1
-        assert message in result.err
-        assert (place / name).is_symlink()
 
 
 def test_links_in_place_of_derived_models_are_replaced(place):
@@ -450,22 +437,6 @@ def test_examples_that_do_not_fit_into_the_folder_of_temporary_files(tmp_path, m
     ), result.err
     assert (tmp_path / "m").read_bytes() == MODEL_OF_YESTERDAY
     assert names(tmp_path) == {"data", "m"}
-
-
-def test_folder_of_temporary_files_that_is_missing_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
-    result = xclass("--softmax_tree", 5, stdin=DATA, cwd=tmp_path)
-    assert result.status == 1
-    assert f"xclass: {tmp_path}/absent: cannot keep the examples that are learned at the end of the data: No such" in (
-        result.err
-    )
-    (tmp_path / "data").write_text(DATA)
-    result = learn(*ARGS, "--passes", 2, "-f", "m", cwd=tmp_path)
-    assert f"warning: {tmp_path}/absent: a temporary cache cannot be written (No such file or directory)" in result.err
-    assert "the run continues without it" in result.err
-    result = xclass(*ARGS[1:], "--passes", 2, stdin=DATA, cwd=tmp_path)
-    assert result.status == 1
-    assert "data from a pipe can be read only once; set TMPDIR to another folder" in result.err
 
 
 def test_cache_that_finds_no_room_says_how_far_it_got(tmp_path, monkeypatch):

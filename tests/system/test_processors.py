@@ -2,9 +2,6 @@
 
 import os
 
-import pytest
-from command import learn, xclass_process
-
 from xclass.system import thread_limit
 
 
@@ -19,15 +16,3 @@ def test_all_processors_count_where_affinity_is_unknown(monkeypatch):
     assert thread_limit.processors() == 6
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert thread_limit.processors() == 1
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not bind processes to processors")
-def test_one_processor_gives_the_same_bytes(tmp_path):
-    from streams import multiclass
-
-    (tmp_path / "d.vw").write_text(multiclass(5, 9, 1500))
-    run = ("-d", "d.vw", "--cpt", 9, "-b", 14, "--trees", 3, "--rerank", "--quiet", "-f")
-    learn(*run, "all", cwd=tmp_path)
-    processor = min(os.sched_getaffinity(0))
-    xclass_process(*run, "one", cwd=tmp_path, preexec_fn=lambda: os.sched_setaffinity(0, {processor}))
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()

@@ -3,15 +3,13 @@
 import ast
 import io
 import json
-import os
-import pty
 import re
 import sys
 import warnings
 from pathlib import Path
 
 import pytest
-from command import Forked, learn
+from command import learn, on_a_terminal
 
 import xclass
 from xclass.errors import DataError, XclassWarning
@@ -37,21 +35,7 @@ EACH = "import sys; from xclass.cli.command import status; print([status(w.split
 
 def shown(lines, folder, streams=("stdout",)):
     """Return what command lines show on a terminal, and at the end the list of their statuses."""
-    controller, terminal = pty.openpty()
-    child = Forked([sys.executable, "-c", EACH, *lines], cwd=folder, **dict.fromkeys(streams, terminal))
-    os.close(terminal)
-    output = b""
-    while True:
-        try:
-            part = os.read(controller, 1 << 16)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        output += part
-    os.close(controller)
-    assert child.wait() == 0
-    return output
+    return on_a_terminal(["-c", EACH, *lines], streams, cwd=folder)
 
 
 OWN = re.compile(rb"\x1b\[(1|1;31|33|0|A)m?")  # styles of xclass, and how a bar goes up a line
