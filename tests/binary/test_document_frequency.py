@@ -177,17 +177,6 @@ def test_counts_of_many_features_are_not_packed():
     assert np.array_equal(other.count, frequencies.count) and not len(other.bitmap)
 
 
-@pytest.mark.parametrize("index", [[5, 4], [4, 4], [1 << 20]])
-def test_positions_of_packed_counts_that_cannot_be_are_refused(index):
-    stored = {
-        "frequencies.state": np.zeros(3),
-        "frequencies.index": np.array(index, np.uint32),
-        "frequencies.count": np.ones(len(index)),
-    }
-    with pytest.raises(ModelError, match=r"frequencies\.index"):
-        restored(stored, document_frequency.Frequencies(True, False, weights_only=True).serialize)
-
-
 @pytest.mark.parametrize("name", ["frequencies.state", "frequencies.count"])
 def test_missing_counts_are_refused(name):
     stored = saved(document_frequency.Frequencies(True, False).serialize)

@@ -221,7 +221,6 @@ def test_learning_rate_decays_with_every_pass():
         (("oaa", 3), {"constant": 1}, "constant has no effect with oaa"),
         (("recall_tree", 3), {"constant": 1}, "constant has no effect with recall_tree"),
         (("scalar",), {"constant": 1, "noconstant": True}, "constant has no effect: noconstant leaves the constant "),
-        (("oaa", 3), {"binary": True}, "binary belongs to the learner without a reduction"),
         (("scalar",), {"min_prediction": 1, "max_prediction": 0}, "min_prediction 1 is above max_prediction 0"),
         (("scalar",), {"l1": -1}, r"l1: -1 is not a number from 0 to 1e\+30"),
     ],
@@ -234,7 +233,6 @@ def test_option_without_effect_or_sense_is_refused(make, options, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-C", "1", "--oaa", "3"], "--constant has no effect with --oaa"),
         (
             ["--l2", "1", "--ect", "3"],
             "--l2 is the penalty of each regressor, but regressors of --ect share weights; give",
@@ -244,7 +242,6 @@ def test_option_without_effect_or_sense_is_refused(make, options, message):
             "regressors of --recall_tree share weights; leave it out, or give --vw_ex",
         ),
         (["--predict_only_model"], "--predict_only_model has no effect: no model is saved; give -f FILE"),
-        (["--l1", "-1"], "--l1: -1 is out of range; give a number from 0 to 1e+30"),
     ],
 )
 def test_option_without_effect_or_sense_is_refused_by_its_flag(words, message):

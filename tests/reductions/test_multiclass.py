@@ -188,21 +188,6 @@ def test_preview_of_a_refused_run_is_not_used_by_the_next():
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--oaa", 3, "--multiclass", 3), "--oaa 3 and --multiclass 3 exclude each other: choose one reduction"),
-        (("--cpt", 3, "--multiclass"), "--cpt 3 and --multiclass exclude each other: choose one reduction"),
-        (("--multiclass", 3, "--binary"), "--binary belongs to the learner without a reduction"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(words, message):
-    result = run(*words, stdin="1 | a\n2 | b\n3 | c\n")
-    assert result.status == 2
-    assert message in result.err
-    assert "Traceback" not in result.err
-
-
-@pytest.mark.parametrize(
     ("labels", "message"),
     [
         ("012012", "the first labels are whole numbers, one of them 0: learning numbers, as VW does; classes are"),

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from xclass.data import batch_ops, hashing
+from xclass.data import hashing
 from xclass.data.batch import CONSTANT
-from xclass.text import malformed, parser, tokens
+from xclass.text import malformed, parser
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain, pytest.mark.filterwarnings("ignore:overflow")]
 NAN = float("nan")
@@ -409,10 +409,3 @@ def test_memory_is_used_again_once_it_is_free():
         places.add(batch.start.ctypes.data)
         del batch
     assert len(places) <= 2
-
-
-def test_each_kernel_is_compiled_once():
-    parse(b"1 |a x |b y |a z:2\n17|f a\n1 2 'x |f a:b\n")
-    parse(b"1 |a x |b y |a z:2\n-1 2 3 |f a:b\n", labels="simple", hash="all", hash_seed=3)
-    for kernel in (tokens.find_delimiters, tokens.parse_lines, batch_ops.merge_groups):
-        assert len(getattr(kernel, "signatures", [0])) == 1

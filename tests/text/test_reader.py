@@ -206,13 +206,6 @@ def test_zst_without_its_package_says_what_to_install(tmp_path, monkeypatch):
         list(read(path))
 
 
-def test_files_that_cannot_be_opened(tmp_path):
-    with pytest.raises(DataError, match=r"nofile\.vw: there is no such file; check its name"):
-        list(read(tmp_path / "nofile.vw"))
-    with pytest.raises(DataError, match="this is a directory; give a file"):
-        list(read(tmp_path))
-
-
 def pipe_as_stdin(monkeypatch):
     """The writing end of a pipe that has become standard input."""
     read_end, write_end = os.pipe()

@@ -325,11 +325,6 @@ def test_options_that_do_not_fit_are_refused(options, message):
         xclass.Learner("log_multi", K, **options)
 
 
-def test_random_tree_refuses_what_vw_has_not():
-    with pytest.raises(xclass.UsageError, match="vw_exact cannot be combined with random_tree"):
-        xclass.Learner("random_tree", K, vw_exact=True)
-
-
 def test_vw_exact_takes_vws_loss_whatever_is_asked_for():
     def chosen(**options) -> dict:
         with xclass.Learner("log_multi", K, **options) as model:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
 from xclass import Learner, load, merge
@@ -32,20 +31,6 @@ def test_r_grows_with_noise(kind):
             model.learn_many(stream(noise))
             logs.append(log_r(model))
     assert logs[0] <= 0 < logs[1]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_resumed_model_goes_on_with_its_r(kind, tmp_path):
-    text = stream(0.8)
-    lines = text.splitlines(keepends=True)
-    with Learner(kind, bits=14) as whole, Learner(kind, bits=14) as first:
-        whole.learn_many(text)
-        first.learn_many("".join(lines[:150]))
-        first.save(tmp_path / "m")
-        want = whole.core.contents().arrays
-    with load(tmp_path / "m") as second:
-        second.learn_many("".join(lines[150:]))
-        assert np.array_equal(second.core.contents().arrays["regularisation"], want["regularisation"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

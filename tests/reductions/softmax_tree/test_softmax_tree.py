@@ -633,7 +633,6 @@ def test_iterations_and_held_out_examples_can_be_set():
         ({"l2": 1, "depth": 0, "leaf_solver": "exact"}, "l2 needs leaf_solver steps"),
         ({"zero_loss": "01", "beta": 3}, "beta has no effect: zero_loss 01"),
         ({"leaf_solver": "exact", "leaf_passes": 3}, "leaf_passes has no effect: leaf_solver exact"),
-        ({"vw_exact": True}, "vw_exact cannot be combined with softmax_tree"),
     ],
     ids=str,
 )
