@@ -13,9 +13,9 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -366,11 +366,8 @@ def save_learned(folder: Path, reduction: str, name: str) -> None:
 
 
 def learn_two_at_once(folder: Path, name: str) -> None:
-    threads = [threading.Thread(target=save_learned, args=(folder, reduction, name)) for reduction in ("oaa", "cpt")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(save_learned, [folder] * 2, ("oaa", "cpt"), [name] * 2))
 
 
 @pytest.fixture(scope="module")
@@ -472,8 +469,7 @@ MODULES = ["api.learner", "api.results", "api.inputs", "api.files", "data.batch"
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_examples_of_the_docstrings_run(module, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_examples_of_the_docstrings_run(module, place):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         failed, tried = doctest.testmod(importlib.import_module(f"xclass.{module}"))
@@ -481,14 +477,13 @@ def test_examples_of_the_docstrings_run(module, tmp_path, monkeypatch):
     assert tried > 2
 
 
-def test_the_example_of_the_package_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with gzip.open(tmp_path / "train.vw.gz", "wt") as file:
+def test_the_example_of_the_package_runs(place):
+    with gzip.open(place / "train.vw.gz", "wt") as file:
         file.write(multiclass(5, K, 200))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(textwrap.dedent(xclass.__doc__[xclass.__doc__.index("    import xclass") :].split("Importing")[0]), {})
-    assert (tmp_path / "model.bin").exists()
+    assert (place / "model.bin").exists()
 
 
 # what a program may give by mistake
@@ -551,12 +546,12 @@ def test_a_learner_goes_on_in_a_child_made_by_fork(reduction):
 
 @pytest.mark.parametrize("error", [AttributeError("arrays"), MemoryError("of the arrays")])
 def test_unexpected_exceptions_while_saving_are_raised_unchanged(tmp_path, monkeypatch, error):
-    def broken(self):
+    def broken(self, archive):
         raise error
 
     with xclass.Learner("oaa", 2) as model:
         model.learn_many(["1 | a", "2 | b"])
-        monkeypatch.setattr(type(model.core.reduction), "arrays", broken)
+        monkeypatch.setattr(type(model.core.reduction), "serialize", broken)
         with pytest.raises(type(error)):
             model.save(str(tmp_path / "m"))
     assert not list(tmp_path.iterdir())

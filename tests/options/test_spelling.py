@@ -62,9 +62,8 @@ def test_a_message_begins_with_a_flag_or_has_none_before_its_first_colon():
     assert len(messages) > 500 and not list(filter(wrong.match, messages))
 
 
-def test_a_file_and_a_label_that_look_like_options_stay_in_the_messages_of_a_learner(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "--bits").write_text("--oaa | a\n")
+def test_a_file_and_a_label_that_look_like_options_stay_in_the_messages_of_a_learner(place):
+    (place / "--bits").write_text("--oaa | a\n")
     with xclass.Learner("oaa", classes=2, bits=10, named_labels="a,b") as model, pytest.raises(DataError) as caught:
         model.learn_file("--bits")
     assert str(caught.value).startswith("./--bits:1:1: label '--oaa' is not one of named_labels. ")

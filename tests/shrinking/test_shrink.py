@@ -168,7 +168,6 @@ def test_what_is_refused(place):
         (("m", "-f", "s", "--keep", "2"), 2, "--keep"),
         (("m", "-f", "s", "--format", "csv"), 2, "--format has no effect"),
         (("m", "-f", "s", "-d", "missing.vw"), 1, "missing.vw"),
-        (("missing", "-f", "s"), 1, "missing: cannot load the model: there is no such file"),
         (
             ("tree", "-f", "s"),
             1,
