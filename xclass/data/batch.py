@@ -87,6 +87,22 @@ class Batch(NamedTuple):
         return int(np.diff(self.start).max(initial=0))
 
 
+class Features(NamedTuple):
+    """Hold the fields of a batch for a kernel that needs no others; numba takes long to compile it for all of them."""
+
+    start: Int64s
+    index: UInt32s  # type: ignore[assignment]  # hides tuple.index
+    value: Float32s
+    group_first: Int64s
+    group_name: UInt8s
+    group_start: Int64s
+
+
+def features_of(batch: Batch) -> Features:
+    """Return the features of a batch, and their groups."""
+    return Features(batch.start, batch.index, batch.value, batch.group_first, batch.group_name, batch.group_start)
+
+
 # of the fields of Batch: types, and the length of each but text and block as a position in the result of `sizes`
 DTYPES = tuple(
     map(np.dtype, ["i8", "u4", "f4", "f8", "f4", "f4", "i8", "u1", "i8", "i8", "i8", "i8", "u1", "i8", "f8", "f4"])

@@ -29,7 +29,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import jit
 from ..options.declare import Facts, OptionGroup, Search, no_effect, one_of, option
 from . import batch_ops
-from .batch import CROSSED_GROUP, PATH_GROUP, Batch, Pool
+from .batch import CROSSED_GROUP, PATH_GROUP, Batch, Features, Pool, features_of
 from .namespaces import MOST_FEATURES, IdleArguments, check_features, decode, pieces
 
 WILDCARD = ord(":")
@@ -75,7 +75,7 @@ class Options(OptionGroup):
 
 
 @jit
-def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64s) -> None:
+def _find_groups(batch: Features, i: int, begin: Int64s, end: Int64s, row_of: Int64s) -> None:
     """Find the groups of example i: `begin[group]` and `end[group]` are valid if `row_of[group] == i` (int64[256])."""
     for j in range(batch.group_first[i], batch.group_first[i + 1]):
         name = batch.group_name[j]
@@ -86,7 +86,7 @@ def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64
 
 @jit
 def count_crossed(
-    batch: Batch, terms: UInt8s, term_start: Int64s, permuted: bool, path: int, counts: Float64s, met: UInt8s,
+    batch: Features, terms: UInt8s, term_start: Int64s, permuted: bool, path: int, counts: Float64s, met: UInt8s,
     crossing: UInt8s,
 ) -> None:  # fmt: skip
     """Count the features that interactions generate for each example.
@@ -103,7 +103,7 @@ def count_crossed(
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
     row_of = np.full(256, -1, np.int64)
-    for i in range(len(batch.label)):
+    for i in range(len(counts)):
         _find_groups(batch, i, begin, end, row_of)
         if path > 0:
             begin[PATH_GROUP], end[PATH_GROUP], row_of[PATH_GROUP] = 0, path, i
@@ -128,7 +128,7 @@ def count_crossed(
 
 @jit
 def cross_rows(
-    batch: Batch, low: int, terms: UInt8s, term_start: Int64s, permuted: bool, max_terms: int, out: Batch
+    batch: Features, low: int, terms: UInt8s, term_start: Int64s, permuted: bool, max_terms: int, out: Features
 ) -> int:
     """Write examples low..low+n-1 of `batch`, with the features that interactions generate, to `out`.
 
@@ -144,7 +144,7 @@ def cross_rows(
     old_index, old_value = intrinsics.pointer(batch.index), intrinsics.pointer(batch.value)
     index, value = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
     z = g = 0
-    for r in range(len(out.label)):
+    for r in range(len(out.start) - 1):
         i = low + r
         _find_groups(batch, i, begin, end, row_of)
         shift = z - batch.start[i]
@@ -355,7 +355,8 @@ class Crosser:
         counts = np.empty(batch.n, np.float64)
         self.idle.examples += batch.n
         crossing = np.zeros(len(self._current), np.uint8)
-        count_crossed(batch, self._terms, self._term_start, self.permuted, 0, counts, self.idle.met, crossing)
+        old = features_of(batch)
+        count_crossed(old, self._terms, self._term_start, self.permuted, 0, counts, self.idle.met, crossing)
         if self.idle.waiting:
             crossed = {bytes(sorted(self._current[t])) for t in np.flatnonzero(crossing).tolist()}
             self.idle.waiting = {given: terms for given, terms in self.idle.waiting.items() if terms not in crossed}
@@ -366,5 +367,5 @@ class Crosser:
             groups = int(batch.group_first[high] - batch.group_first[low]) + n
             out = batch_ops.with_features(rows, self._pool.batch(n, features, groups, batch.text))
             max_terms = int(np.diff(self._term_start).max())
-            g = cross_rows(batch, low, self._terms, self._term_start, self.permuted, max_terms, out)
+            g = cross_rows(old, low, self._terms, self._term_start, self.permuted, max_terms, features_of(out))
             yield batch_ops.trimmed(out, n, features, g)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import feature_names, hashing, texts
-from ..data.batch import CONSTANT, CONSTANT_GROUP, UNNAMED_GROUP, Pool
+from ..data.batch import CONSTANT, CONSTANT_GROUP, UNNAMED_GROUP, Features, Pool, features_of
 from ..data.feature_names import Hashing, NameHasher
 from ..kernels import intrinsics
 from ..kernels.jit import jit
@@ -36,17 +36,6 @@ class Items(NamedTuple):
     begin: Int64s  # int64[m], where the name or the text begins
     end: Int64s  # int64[m], where it ends
     value: Float32s  # float32[m], value of the feature; NaN for a text
-
-
-class Features(NamedTuple):
-    """Hold the fields of a batch that `assemble` writes; numba would take longer to compile it for all fields."""
-
-    start: Int64s
-    index: UInt32s  # type: ignore[assignment]  # hides tuple.index
-    value: Float32s
-    group_first: Int64s
-    group_name: UInt8s
-    group_start: Int64s
 
 
 # -- kernels
@@ -277,10 +266,9 @@ class RecordScanner:
         out = self._pool.batch(len(rows), len(words) + most, most, padded, len(labels) if lists else None)
         if lists:
             out.label_start[1:], out.labels[:] = np.cumsum(count[rows]), labels
-        written = Features(out.start, out.index, out.value, out.group_first, out.group_name, out.group_start)
         z, g = assemble(
             padded_text, items, seeds, groups, self.rules.hash_all, self.rules.mask, self.rules.constant, words_first,
-            words, rows, written,
+            words, rows, features_of(out),
         )  # fmt: skip
         out.label[:], out.weight[:], out.initial[:] = label[rows], np.array(examples.weight, np.float32)[rows], 0
         out.tag_start[:], out.tag_end[:] = begin[1::3][rows], stop[1::3][rows]

@@ -39,7 +39,7 @@ import numpy as np
 
 from ...binary import finite, gd, update_rule
 from ...data import interactions
-from ...data.batch import PATH_GROUP, Batch
+from ...data.batch import PATH_GROUP, Batch, features_of
 from ...data.interactions import Crosser, as_arrays
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
@@ -330,7 +330,8 @@ class RecallTree(Learner):
         if self.crosser is not None and batch.n:
             counts, unused = np.empty(batch.n), np.zeros(max(256, len(self._crosses[1].terms)), np.uint8)
             terms, start, permuted, _ = self.crosses(batch, every=True)
-            interactions.count_crossed(batch, terms, start, permuted, self.depth + 1, counts, unused, unused)
+            given = features_of(batch)
+            interactions.count_crossed(given, terms, start, permuted, self.depth + 1, counts, unused, unused)
             self.crosser.check_features(counts, batch.line)
             longest += int(counts.max())
         return longest
