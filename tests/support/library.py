@@ -89,8 +89,8 @@ def go_through(model: Learner, text: str, learn: bool = True, **listing_options)
     loss = sum(float(np.sum(task.loss)) for task in tasks if task.loss is not None)
     lists = [listing for task in tasks if task.class_lists is not None for listing in dicts_of(*task.class_lists[:3])]
     scores = [
-        listing for task in tasks if task.scores is not None
-        for listing in dicts_of(task.scores, task.score_labels, task.score_start)
+        listing for task in tasks if task.scored is not None
+        for listing in dicts_of(*task.scored[:3])
     ]  # fmt: skip
     notes = [note for task in tasks for note in task.notes]
     skipped_steps = np.flatnonzero(np.concatenate([task.skipped for task in tasks])) + 1

@@ -242,13 +242,11 @@ def joined_scores(tasks: Sequence[BatchTask]) -> tuple[np.ndarray, np.ndarray, n
     """Return the scores of n examples: where those of each begin (int64[n + 1]), their labels and the scores."""
     starts, labels, scores = [np.zeros(1, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.float32)]
     for task in tasks:
-        listed = (task.scores, task.score_labels, task.score_start)
-        if task.class_lists is not None:  # --oaa --scores
-            listed = task.class_lists[:3]
-        assert listed[0] is not None and listed[1] is not None and listed[2] is not None
-        starts.append(starts[-1][-1] + listed[2][1:])
-        labels.append(listed[1])
-        scores.append(listed[0])
+        listed = task.scored if task.class_lists is None else task.class_lists  # --oaa --scores
+        assert listed is not None
+        starts.append(starts[-1][-1] + listed.start[1:])
+        labels.append(listed.labels)
+        scores.append(listed.scores)
     return np.concatenate(starts), np.concatenate(labels), np.concatenate(scores)
 
 

@@ -51,6 +51,7 @@ LINE_WORDS = tagged_format.LANES
 COUNTER, USED, EVICTED, REFUSED, LOST, FULL, MOST_LOST, DOUBLINGS, EAGER, NUMBERS = range(10)
 STORED = FULL  # numbers of the state that a model file stores
 MOST_DOUBLINGS = 6
+START_BITS = 20  # -b at which a table begins that is doubled when it is full
 # The first doublings are for what the data need; later ones cost more memory than most data are worth, so they wait
 # until more was lost, that is evicted or refused since the last doubling, than two tables hold.
 EAGER_DOUBLINGS = 3
@@ -94,6 +95,16 @@ def doublings_option(when: str = "half of its words are in use") -> Any:
         default_text=f"0 with -b, else {MOST_DOUBLINGS}",
         stored=True,
     )
+
+
+def default_sizes(bits: int | None, doublings: int | None, size: int) -> dict[str, object]:
+    """Return the layout and the defaults of -b and --max_doublings; `size` is that of all tables with START_BITS."""
+    resolved: dict[str, object] = {"layout": "tagged"}
+    if bits is None:
+        resolved["bits"] = START_BITS
+    if doublings is None:
+        resolved["max_doublings"] = affordable_doublings(size) if bits is None else 0
+    return resolved
 
 
 def new_pairs(size: int) -> Pairs:

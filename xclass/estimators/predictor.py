@@ -195,9 +195,9 @@ class Predictor:
     def _scores(self, task: BatchTask) -> Float64s:
         result = np.empty((task.batch.n, len(self._learned)))
         if task.batch.n:
-            assert task.scores is not None and task.score_labels is not None
-            scores = task.scores.reshape(task.batch.n, -1)
-            position = self._learned_positions(task.score_labels[: scores.shape[1]])
+            assert task.scored is not None
+            scores = task.scored.scores.reshape(task.batch.n, -1)
+            position = self._learned_positions(task.scored.labels[: scores.shape[1]])
             kept = position >= 0
             result[:, position[kept]] = scores[:, kept]
             result[:, ~self._learned] = scores[:, kept].min(axis=1, keepdims=True) - 1

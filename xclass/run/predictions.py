@@ -548,5 +548,7 @@ def contents(kind: str, task: BatchTask, highest_seen: np.ndarray | None, raw: b
             highest_of_label = np.repeat(highest_seen, np.diff(lists.start))
             lists = lists._replace(labels=class_names.hide_unseen(lists.labels, highest_of_label))
         return lists._asdict()
-    has_rest = class_lists is not None and class_lists.has_rest and task.scores is class_lists.scores
-    return {"scores": task.scores, "labels": task.score_labels, "start": task.score_start, "has_rest": has_rest}
+    if task.scored is None:
+        return {}
+    has_rest = class_lists is not None and class_lists.has_rest and task.scored.scores is class_lists.scores
+    return task.scored._replace(has_rest=has_rest)._asdict()

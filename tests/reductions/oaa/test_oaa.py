@@ -76,8 +76,8 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
                 scores = F(1) / (F(1) + np.exp(-scores))
             scores /= scores.sum()
             assert (scores > 0).all(), where
-        lists = (task.scores, task.score_labels, task.score_start) if task.class_lists is None else task.class_lists
-        if lists[0] is not None:
+        lists = task.scored if task.class_lists is None else task.class_lists
+        if lists is not None:
             listed = lists[0][lists[2][i] : lists[2][i + 1]]
             np.testing.assert_allclose(listed, scores, err_msg=where, **CLOSE)
         if task.prediction[i] != predicted:  # only where both scores are as good
@@ -177,7 +177,7 @@ def test_probabilities_of_squared_loss_follow_from_clipped_scores(words, listing
     finally:
         many.close()
         raw.close()
-    p, scores = task.class_lists.scores.reshape(-1, K), scored.scores.reshape(-1, K)
+    p, scores = task.class_lists.scores.reshape(-1, K), scored.scored.scores.reshape(-1, K)
     expected = (1 + np.clip(scores, -1, 1)) / 2
     if "raw" not in listing:
         expected = 0.02 / K + (1 - 0.02 / K) * expected

@@ -249,14 +249,21 @@ class Learner(ABC):
 
     # helpers for subclasses
 
-    def share(self, job: Callable[..., object], items: Iterable[tuple[Any, ...]], rows: int | None = None) -> None:
+    def share(
+        self,
+        job: Callable[..., object],
+        items: Iterable[tuple[Any, ...]],
+        rows: int | None = None,
+        in_order: bool = False,
+    ) -> None:
         """Call `job(*item)` for every item on a pool of threads and wait for all.
 
-        A single item, all items of a few examples, and those of a learner with one worker are processed in this thread.
-        `job` should release Python's lock, as kernels do; `rows` is the number of examples of each item, None for many.
+        A single item, all items of a few examples, those of a learner with one worker, and those that have to be
+        processed `in_order` are processed in this thread. `job` should release Python's lock, as kernels do; `rows` is
+        the number of examples of each item, None for many.
         """
         items = list(items)
-        if len(items) <= 1 or self.workers == 1 or (rows is not None and rows <= FEW_ROWS):
+        if in_order or len(items) <= 1 or self.workers == 1 or (rows is not None and rows <= FEW_ROWS):
             for item in items:
                 job(*item)
             return

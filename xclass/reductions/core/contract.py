@@ -41,9 +41,7 @@ class BatchTask:
     # with lists of labels: the best ones first, with their probabilities, and those above the threshold
     ranked: ClassLists | None = None
     chosen: LabelLists | None = None
-    scores: Float32s | None = None  # float32[...], scores that -r writes, in the order of `score_labels`
-    score_labels: Int64s | None = None  # int64[...], class of each score, as written in the file
-    score_start: Int64s | None = None  # int64[n + 1], scores of example i: score_start[i]:score_start[i + 1]
+    scored: ClassLists | None = None  # classes and their scores that -r writes
     raw: Float32s | None = None  # float32[n], unclipped predictions of the binary learner, for -r
     notes: list[str] = field(default_factory=list)  # messages for the user, in order
     shown_features: Int64s | None = None  # int64[n], number of features, including those that are not learned from
@@ -73,7 +71,7 @@ class BatchTask:
         """List classes for -p and -r, see `probabilities.class_lists`; `size` is by default that of the labels > 0."""
         size = np.count_nonzero(label, axis=1) if size is None else size
         self.class_lists = class_lists(label, p, size, np.maximum(0.0, 1.0 - p.sum(axis=1)))
-        self.scores, self.score_labels, self.score_start = self.class_lists[:3]
+        self.scored = self.class_lists
 
     def learns(self) -> Bools:
         """Return bool[n]: whether each example may be learned from if it has a label."""

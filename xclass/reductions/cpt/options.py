@@ -20,7 +20,6 @@ MOST_BEAM = 256
 BEAM, BEAM_ALONE = 8, 16  # blocks per level of blocks, with several trees and with a single one
 BRANCH_BYTES = 28  # of a branch of a node, in each buffer of a thread
 NODE_BUFFERS = 3  # of a thread, for a tree of a single node
-START_BITS = 20  # -b at which a table of tagged words begins that is doubled when it is full
 INDEX_DEFAULTS: dict[str, object] = {
     "index_slots": INDEX_SLOTS, "index_bits": INDEX_BITS, "index_candidates": INDEX_CANDIDATES, "table_split": "trees",
 }  # fmt: skip
@@ -322,13 +321,9 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
                 resolved[name] = default
         if o.normalize_features == "auto":
             resolved["normalize_features"] = "idf"
-    resolved["layout"] = "tagged"
-    if spec.binary.bits is None:
-        resolved["bits"] = START_BITS
-    if o.max_doublings is None:
-        split = cast("str | None", resolved.get("table_split", o.table_split))
-        most = tagged_words.affordable_doublings(weight_bytes(o, START_BITS, split))
-        resolved["max_doublings"] = 0 if spec.binary.bits is not None else most
+    split = cast("str | None", resolved.get("table_split", o.table_split))
+    size = weight_bytes(o, tagged_words.START_BITS, split)
+    resolved |= tagged_words.default_sizes(spec.binary.bits, o.max_doublings, size)
     if o.beam is None:
         resolved["beam"] = BEAM if o.trees > 1 else BEAM_ALONE
     return {**gd.resolve_defaults(spec.binary, o.cpt, True), **resolved}

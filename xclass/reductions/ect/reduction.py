@@ -36,6 +36,7 @@ from ...options.declare import OptionGroup, conflict, option, refused
 from ..core import label_arrays
 from ..core.base import Learner, Reduction, unsuited
 from ..core.contract import BatchTask
+from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
 from . import bracket, matches
 
@@ -156,9 +157,7 @@ class Tournament(Learner):
             task.batch = batch = batch._replace(weight=counted)
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         if self.keep_scores:
-            task.score_start = first
-            task.scores = score[: first[-1]]
-            task.score_labels = scored[: first[-1]] + 1
+            task.scored = ClassLists(score[: first[-1]], scored[: first[-1]] + 1, first)
 
     # model
 

@@ -37,6 +37,7 @@ from ...options.declare import Facts, OptionGroup, Search, one_of, option
 from ..core import label_arrays, tree_routers
 from ..core.base import Reduction, unsuited
 from ..core.contract import BatchTask
+from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
 from . import split_cells, split_tree, split_walk
 
@@ -167,7 +168,7 @@ class LomTree(tree_routers.RoutedLearner):
             task.not_scored = ~output.scored
         if self.settings.keep_scores:
             used = slice(0, output.first[-1])
-            task.scores, task.score_labels, task.score_start = output.score[used], output.node[used], output.first
+            task.scored = ClassLists(output.score[used], output.node[used], output.first)
 
     def _new_predictions(self, n: int) -> split_walk.Predictions:
         capacity = 4 * n if self.settings.keep_scores else 0

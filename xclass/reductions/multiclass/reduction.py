@@ -157,11 +157,9 @@ class Multiclass(ProbabilityTree):
         def propose(begin: int, end: int, again: bool) -> None:
             index.propose(task.batch, plan.weighted.share, plan.label, plan.learns, again, begin, end, plan.opinions)
 
-        if task.learn:
-            for job in self.passes.jobs(plan.left_out):
-                propose(*job)
-        else:
-            self.share(propose, [(begin, end, False) for begin, end in self.thread_ranges(task.batch.n)])
+        ranges = self.thread_ranges(task.batch.n)
+        jobs = self.passes.jobs(plan.left_out) if task.learn else [(begin, end, False) for begin, end in ranges]
+        self.share(propose, jobs, in_order=task.learn)
 
     def _rerank(self, task: BatchTask) -> None:
         """Rerank the candidates and finish the task, as the last stage."""
@@ -233,11 +231,7 @@ class Multiclass(ProbabilityTree):
                     return
                 current[0] = reranking.with_double_capacity(current[0])  # the table is full
 
-        if task.learn:
-            for begin, end in jobs:
-                job(begin, end)
-        else:
-            self.share(job, jobs)
+        self.share(job, jobs, in_order=task.learn)
         return current[0], ranked
 
     def serialize(self, archive: Archive) -> None:

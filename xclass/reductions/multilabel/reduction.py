@@ -29,7 +29,7 @@ from ..core.contract import BatchTask
 from ..core.further_passes import FurtherPasses
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
-from ..cpt.options import INDEX_BITS, START_BITS
+from ..cpt.options import INDEX_BITS
 from ..multiclass import feature_index
 from . import frequent, neighbours, ranking
 
@@ -157,11 +157,9 @@ class Multilabel(label_lists.MultilabelLearner):
             )
             self.index.propose(batch, plan.weighted.share, label, plan.learns, again, begin, end, opinions)
 
-        if task.learn:
-            for each in self.passes.jobs(plan.left_out):
-                job(*each)
-        else:
-            self.share(job, [(begin, end, False) for begin, end in self.thread_ranges(n)], n)
+        ranges = self.thread_ranges(n)
+        jobs = self.passes.jobs(plan.left_out) if task.learn else [(begin, end, False) for begin, end in ranges]
+        self.share(job, jobs, n, in_order=task.learn)
         task.plan = plan._replace(proposed=ranking.Proposed(candidate, score, vote, every))
 
     def _rank(self, task: BatchTask) -> None:
@@ -207,11 +205,7 @@ class Multilabel(label_lists.MultilabelLearner):
                     return
                 current[0] = ranking.with_double_capacity(current[0])  # the table is full
 
-        if task.learn:
-            for begin, end in jobs:
-                job(begin, end)
-        else:
-            self.share(job, jobs, task.batch.n)
+        self.share(job, jobs, task.batch.n, in_order=task.learn)
         return current[0], ranked
 
     def _finish(self, task: BatchTask, ranked: ranking.Ranked) -> None:
@@ -246,13 +240,9 @@ class Multilabel(label_lists.MultilabelLearner):
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    resolved: dict[str, object] = {"layout": "tagged", "loss_function": "hinge", "learning_rate": 1.0}
-    if spec.binary.bits is None:
-        resolved["bits"] = START_BITS
-    if spec.options.max_doublings is None:
-        first = adagrad.SLOT_BYTES << START_BITS
-        resolved["max_doublings"] = 0 if spec.binary.bits is not None else tagged_words.affordable_doublings(first)
-    return {**gd.resolve_defaults(spec.binary, 1, True), **resolved}
+    size = adagrad.SLOT_BYTES << tagged_words.START_BITS
+    sizes = tagged_words.default_sizes(spec.binary.bits, spec.options.max_doublings, size)
+    return {**gd.resolve_defaults(spec.binary, 1, True), **sizes, "loss_function": "hinge", "learning_rate": 1.0}
 
 
 def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:

@@ -198,7 +198,7 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
                 listed = label_lists.selected(listed, all_labels - low < np.repeat(known, self.classes))
         self.finish(task, ranked, chosen._replace(scores=self._probabilities(chosen.scores)), loss, listed)
         if self.keep_scores:
-            task.scores, task.score_labels, task.score_start = scores.reshape(-1), all_labels, every * self.classes
+            task.scored = ClassLists(scores.reshape(-1), all_labels, every * self.classes)
 
     def _probabilities(self, scores: Float32s, meaning: int | None = None) -> Float32s:
         p = np.empty(scores.size, np.float32)

@@ -205,7 +205,7 @@ class OneAgainstAll(scorers.ClassScorers):
             else:
                 if self.raw_vw and self.indexing == 0:
                     scores = np.roll(scores, 1, axis=1)
-                task.scores, task.score_labels, task.score_start = scores.reshape(-1), names, start
+                task.scored = probabilities.ClassLists(scores.reshape(-1), names, start)
 
     def _class_probabilities(
         self, task: BatchTask, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, output_base: Int64s

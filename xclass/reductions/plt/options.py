@@ -10,7 +10,6 @@ from ..core.spec import LearnerSpec
 GROWN = ("online", "balanced", "random")  # --plt_tree: trees that begin empty
 SAMPLED = "kmeans"  # --plt_tree: a tree that is built from the first examples
 SUPPORTED_OPTIONS = ("bits", "layout", "predict_only_model")  # options of the binary learner
-START_BITS = 20  # -b at which a table begins that is doubled when it is full
 SLOT_BYTES = 8
 
 
@@ -101,10 +100,6 @@ class Options(label_lists.Options):
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options whose defaults depend on other options."""
     o: Options = spec.options
-    resolved: dict[str, object] = {"layout": "tagged", "loss_function": "hinge"}
-    if spec.binary.bits is None:
-        resolved["bits"] = START_BITS
-    if o.max_doublings is None:
-        most = tagged_words.affordable_doublings(SLOT_BYTES << START_BITS)
-        resolved["max_doublings"] = 0 if spec.binary.bits is not None else most
-    return {**gd.resolve_defaults(spec.binary, 1, True), **resolved}
+    size = SLOT_BYTES << tagged_words.START_BITS
+    sizes = tagged_words.default_sizes(spec.binary.bits, o.max_doublings, size)
+    return {**gd.resolve_defaults(spec.binary, 1, True), **sizes, "loss_function": "hinge"}

@@ -28,6 +28,7 @@ from ...options.declare import OptionGroup, option, refused
 from ..core import label_arrays, tree_routers
 from ..core.base import Reduction, unsuited
 from ..core.contract import BatchTask
+from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
 
 DRAW_VALUES = 8388608.0  # number of distinct values of `rng.draw`
@@ -225,8 +226,8 @@ class RandomTree(tree_routers.RoutedLearner):
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         if self.keep_scores:
             on_path = np.arange(self.levels) < predictions.size[:, None]
-            task.scores, task.score_labels = predictions.score[on_path], predictions.node[on_path]
-            task.score_start = np.concatenate([[0], np.cumsum(predictions.size)])
+            start = np.concatenate([[0], np.cumsum(predictions.size)])
+            task.scored = ClassLists(predictions.score[on_path], predictions.node[on_path], start)
 
     # model
 

@@ -403,9 +403,9 @@ class RecallTree(Learner):
         self._choose_kernel(plan, task.prediction)
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         if self.keep_scores:
-            task.score_start, chosen = scoring.scored_items(plan)
-            task.scores = plan.score[chosen]
-            task.score_labels = plan.item[chosen].astype(np.int64) + 1
+            start, chosen = scoring.scored_items(plan)
+            labels = plan.item[chosen].astype(np.int64) + 1
+            task.scored = probabilities.ClassLists(plan.score[chosen], labels, start)
         if self.needs_probabilities:
             self._candidate_probabilities(task)
         task.plan = None

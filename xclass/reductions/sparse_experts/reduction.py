@@ -187,7 +187,7 @@ class SparseExperts(Learner):
         lists = probabilities.class_lists(output.label, output.p, output.size, rest)
         if self.listing_options.lists_classes:
             task.class_lists = lists
-        task.scores, task.score_labels, task.score_start = lists[:3]
+        task.scored = lists
 
     # model
 
