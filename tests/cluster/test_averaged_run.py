@@ -168,14 +168,7 @@ def test_what_was_merged_is_saved_if_a_class_is_one_too_many(place):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--recall_tree", 30], "models of --recall_tree cannot be averaged"),
-        (["--log_multi", 30], "models of --log_multi cannot be averaged"),
-        (["--ect", 30], "models of --ect cannot be averaged"),
-        (["--softmax_tree", 30], "models of --softmax_tree cannot be averaged"),
-        (["--random_tree", 30], "models of --random_tree cannot be averaged"),
         (["--oaa", 30, "-p", "x.txt"], "--predictions cannot be combined with --workers: predictions are made while"),
-        (["--oaa", 30, "-q", "::"], "`:` in an interaction stands for the namespaces seen so far"),
-        (["--plt", 30, "--learn_names"], "--workers: workers learn no names of lists of labels; list the names by"),
         (["--oaa", 30, "--shuffle", 9], "--shuffle cannot be combined with --workers"),
         (["--oaa", 30, "--audit"], "--audit cannot be combined with --workers: it needs all examples in one process"),
         (["--oaa", 30, "-c"], "--cache cannot be combined with --workers: the workers keep no cache; leave it out"),
@@ -241,9 +234,3 @@ def test_a_full_object_store_is_an_error_that_says_so(place):
     assert result.returncode == 1, result.stderr
     assert "xclass: the object store of the cluster is full" in result.stderr
     assert Path("many.bin").read_bytes() == old
-
-
-def test_a_cluster_without_processors_is_given_up(place):
-    result = xclass(*WORDS, *(f"part-{k % 4}.vw" for k in range(9)), "--workers", 9, "--ray_timeout", 0.2)
-    assert result.status == 1
-    assert re.search(r"waiting for a processor for \d of 9 workers: the cluster has 4 processors", result.err)

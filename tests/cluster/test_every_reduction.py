@@ -16,11 +16,7 @@ MERGED = [name for name, record in BY_NAME.items() if not record.not_merged]
 NAMED = [name for name in MERGED if KINDS[name] in ("multiclass", "rows")]
 DATA = ("-d", "a.vw", "-d", "b.vw", "--workers", 2)
 
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def write(place, kind: str, **more) -> None:
@@ -61,12 +57,6 @@ def test_others_are_refused_by_name(place, name, monkeypatch):
     assert result.status == 2
     assert f"--workers: models of --{name} cannot be averaged: " in result.err
     assert "; learn in one process, or choose --multiclass" in result.err
-
-
-def test_a_run_whose_state_is_missing_is_not_continued(inline, place):
-    write(place, "multiclass")
-    result = xclass("--oaa", K, *DATA, "-f", "m", "--resume")
-    assert (result.status, "m.parts: there is no state of a run" in result.err) == (1, True)
 
 
 @pytest.mark.parametrize("flag", ["--resume_run", "--resume", "--sync_every 9"])

@@ -10,19 +10,17 @@ from streams import multilabel
 from xclass.run.run import Run
 
 
-def test_workers_predict_lists_as_one_process(inline, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.vw").write_text(multilabel(1, 9, 300))
+def test_workers_predict_lists_as_one_process(inline, place):
+    (place / "a.vw").write_text(multilabel(1, 9, 300))
     learn("-d", "a.vw", "--multilabel", "-f", "m")
     learn("-t", "-i", "m", "-d", "a.vw", "-p", "alone", "--quiet")
     learn("-t", "-i", "m", "-d", "a.vw", "--workers", 2, "-p", "spread", "--quiet")
-    assert (tmp_path / "alone").read_bytes() == (tmp_path / "spread").read_bytes()
+    assert (place / "alone").read_bytes() == (place / "spread").read_bytes()
 
 
-def test_measures_of_a_continued_run_are_those_of_the_whole_run(inline, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_measures_of_a_continued_run_are_those_of_the_whole_run(inline, place, monkeypatch):
     for number in range(2):
-        (tmp_path / f"part-{number}.vw").write_text(multilabel(number, 9, 300))
+        (place / f"part-{number}.vw").write_text(multilabel(number, 9, 300))
     words = ["-d", "part-*.vw", "--multilabel", "--workers", 2, "--sync_every", 60, "--checkpoint", 100]
     whole = learn(*words, "-f", "whole", "--passes", 2, "--keep_last").err
     save, saved = Run.save_at, []
@@ -37,6 +35,6 @@ def test_measures_of_a_continued_run_are_those_of_the_whole_run(inline, tmp_path
     xclass(*words, "-f", "again", "--passes", 2, "--keep_last")
     monkeypatch.setattr(Run, "save_at", save)
     resumed = learn(*words, "-f", "again", "--passes", 2, "--keep_last", "--resume_run").err
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (place / "again").read_bytes() == (place / "whole").read_bytes()
     found = [re.findall(r"^(?:precision|psp|micro F1|.* loss|.* error)\b.*$", text, re.M) for text in (whole, resumed)]
     assert found[0] == found[1] and len(found[0]) > 5

@@ -24,6 +24,8 @@ ROWS, BAD = np.eye(64, dtype=np.float32)[:20], "1 | a\n2 x y | b\n"
 PLAIN, GROUPED, TEA = "1 | a\n2 | b\n", "1 |x a\n2 |x b\n", "tea | kettle\nrum | ship\n"
 IDLE = "crosses nothing: no example has features of namespaces"
 
+pytestmark = pytest.mark.usefixtures("place")
+
 
 class Case(NamedTuple):
     """Hold a situation: data, the options of a learner, and a part of the warning that is due."""
@@ -44,6 +46,9 @@ LEARNED = {
     "a label as a tag": Case("'17' touches the bar and is read as a tag", "1 | a\n17|f a\n"),
     "a tag alone": Case("'17 begins with an apostrophe", "1 | a\n'17|f a\n"),
     "one name": Case("all labelled lines have the same class, 'tea'", "tea | a\ntea | b\n", NAMED, ONE),
+    "labels from 0": Case(
+        "labels are now considered 0-indexed", "0 | a\n1 | b\n", {**OAA, "vw_exact": True}, (*ONE, "many")
+    ),
     "no features": Case("no example has a feature", "1 |\n2 |\n", OAA, FILES),
     "numbers after names": Case("label '7' is a number, and the labels", "7 | ship\n", NAMED, ONE, first=TEA),
     "two labels without a comma": Case("'1 5' is read as label 1 with importance", "1,2 | a\n1 5 | b\n", LISTS),
@@ -151,11 +156,6 @@ def in_lines(learner, text, learns):
     answerer = lines.Answerer(learner, learns)
     answerer.answers(text.encode(), learns)
     return "\n".join(answerer.take_notes())
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def written(case):

@@ -15,7 +15,7 @@ from cluster_worker import Worker
 import xclass
 from xclass.cluster import session as sessions
 from xclass.cluster.options import Options
-from xclass.errors import ClusterError, DataError, UsageError
+from xclass.errors import ClusterError, DataError
 
 pytest.importorskip("ray", reason="the package ray is not installed")
 
@@ -34,16 +34,6 @@ def test_an_error_in_a_worker_is_raised_as_it_was(session, tmp_path):
         one.result(workers[0].fail.remote(), workers[0], 1)
     assert type(caught.value) is DataError
     assert caught.value.args == ("x.vw:1: wrong", "second line")
-
-
-def test_a_cluster_without_processors_is_waited_for_and_given_up(session, tmp_path):
-    one = session(ray_timeout=0.2)
-    with pytest.raises(
-        ClusterError, match=r"waiting for a processor for \d of 9 workers: the cluster has 2 processors"
-    ):
-        one.actors(Worker, 9, str(tmp_path))
-    assert one.said
-    assert one.said[0].startswith("waiting for a processor")
 
 
 def test_another_version_on_a_node_is_refused_by_name(session, tmp_path):
@@ -73,20 +63,6 @@ def test_a_node_without_xclass_is_refused_by_name(session, tmp_path):
         session(environment={"env_vars": {"PYTHONPATH": path}})
 
 
-def test_another_python_on_the_cluster_is_named(monkeypatch):
-    ray = pytest.importorskip("ray", reason="the package ray is not installed")
-
-    def refuse(**_):  # as Ray does
-        raise RuntimeError("Version mismatch: The cluster was started with:\n  Ray: 2.60.0\n  Python: 3.10.1\n")
-
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray, "init", refuse)
-    with pytest.raises(
-        ClusterError, match=r"--ray 10\.0\.0\.1:6379: the cluster has another version .*Python: 3\.10\.1"
-    ):
-        sessions.Session(Options(workers=1, ray="10.0.0.1:6379"), print).__enter__()
-
-
 def test_messages_of_ray_do_not_get_among_predictions(monkeypatch, capsys):
     ray = pytest.importorskip("ray", reason="the package ray is not installed")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
@@ -106,16 +82,8 @@ def test_messages_of_ray_do_not_get_among_predictions(monkeypatch, capsys):
     assert "another node has died" in capsys.readouterr().out
 
 
-def test_ray_that_is_not_installed(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(UsageError, match=r"pip install '\.\[ray\]'"):
-        sessions.imported()
-
-
 def test_a_ray_that_does_not_start_is_an_error_with_its_reason(monkeypatch):
     import ray
-
-    from xclass.cluster.options import Options
 
     def init(**_):
         raise Exception("The current node timed out\nduring startup.")
@@ -125,13 +93,6 @@ def test_a_ray_that_does_not_start_is_an_error_with_its_reason(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(ClusterError, match=r"cannot be started on this machine: The current node timed out during"):
         sessions.Session(Options(workers=2), print).__enter__()
-    with pytest.raises(ClusterError, match=r"--ray auto: no connection to a Ray cluster \(The current node"):
-        sessions.Session(Options(workers=2, ray="auto"), print).__enter__()
-    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
-    with pytest.raises(
-        ClusterError, match=r"--ray 10\.0\.0\.1:6379: .*; if it asks for a token, .* RAY_AUTH_MODE=token$"
-    ):
-        sessions.Session(Options(workers=2, ray="10.0.0.1:6379"), print).__enter__()
 
 
 def slow_services(monkeypatch, refusals):
@@ -188,7 +149,7 @@ def test_workers_of_a_local_ray_have_the_priority_of_the_run(monkeypatch):
 
 def test_more_workers_than_processors_on_this_machine_are_mentioned(monkeypatch):
     slow_services(monkeypatch, 0)
-    monkeypatch.setattr(sessions.processors, "count", lambda: 2)
+    monkeypatch.setattr(sessions.thread_limit, "processors", lambda: 2)
     said: list[str] = []
     with sessions.Session(Options(workers=2), said.append):
         assert not said
