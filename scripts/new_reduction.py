@@ -45,12 +45,12 @@ from ...model import stored_arrays
 from ...model.archive import Archive
 from ...options.declare import OptionGroup, option
 from ..core import label_arrays
-from ..core.base import Learner, Reduction
+from ..core.base import Reduction, ReductionRecord
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 
 
-class Options(OptionGroup):
+class @CLASS@Options(OptionGroup):
     """Declare the options."""
 
     @NAME@: int = option(
@@ -86,7 +86,7 @@ def learn_batch(count: Float64s, batch: Batch, label: Int64s, learn: bool, best:
 # -- Python
 
 
-class @CLASS@(Learner):
+class @CLASS@(Reduction):
     """Predict the class that was seen most often (`--@NAME@`). REPLACE
 
     Attributes
@@ -121,11 +121,11 @@ def check_arrays(spec: LearnerSpec, arrays: stored_arrays.Arrays) -> None:
     stored_arrays.check_rows("count", arrays, spec.options.@NAME@)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="@NAME@",
     title="@TITLE@",
     summary="REPLACE: what it is and when to use it",
-    options=Options,
+    options=@CLASS@Options,
     enabled="@NAME@",
     build=@CLASS@,
     check_arrays=check_arrays,

@@ -102,17 +102,18 @@ def classes(files: Files, below: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def last_name(node: ast.expr) -> str:
-    """Return `Learner` for `Learner`, `base.Learner` and `Learner[T]`."""
+    """Return `Reduction` for `Reduction`, `base.Reduction` and `Reduction[T]`."""
     return ast.unparse(node).partition("[")[0].rpartition(".")[2]
 
 
 def most_bases(files: Files) -> str:
     """Return the most bases that the class of a learner has, and its name."""
     bases = dict(classes(files, "reductions/"))
-    learners = {"Learner"}
+    learners = {"Reduction"}
     while more := {name for name, own in bases.items() if learners & {*own}} - learners:
         learners |= more
-    count, name = max((len(bases[name]), name) for name in learners if name in bases)
+    found = ((len(bases[name]), name) for name in learners if name in bases)
+    count, name = max(found, default=(0, "not known"))  # earlier revisions have another name for the base class
     return f"{count} ({name})"
 
 
@@ -124,7 +125,7 @@ def probes(files: Files) -> int:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
                 asked = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else node.args[1:]
-                count += any(last_name(kind) in abstract - {"Learner"} for kind in asked)
+                count += any(last_name(kind) in abstract - {"Reduction"} for kind in asked)
     return count
 
 

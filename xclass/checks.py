@@ -33,7 +33,7 @@ from .model.stored_arrays import Streamed
 from .options.declare import OptionGroup, options_of
 from .reductions import registry
 from .reductions.core import base
-from .reductions.core.base import Reduction
+from .reductions.core.base import ReductionRecord
 from .reductions.core.contract import BatchTask
 from .system import thread_limit
 from .system.printable import short_repr
@@ -58,7 +58,7 @@ class Problem(NamedTuple):
 class Case:
     """Hold a reduction with options by the names of their fields, and the examples to try it on."""
 
-    record: Reduction
+    record: ReductionRecord
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -148,7 +148,7 @@ def check(function: Check) -> Check:
 # -- the record
 
 
-def fault_of(record: Reduction) -> str:
+def fault_of(record: ReductionRecord) -> str:
     """Return what is wrong in the fields of a record, so that no learner can be built from it, or nothing."""
     name, group = record.name, record.options
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name):
@@ -179,7 +179,7 @@ def builds_a_learner(case: Case) -> None:
     assert not fault, fault
     config = configuration.configured(*case.arguments())
     built: object = case.record.build(configuration.spec_of(config, LearnerUse()))
-    assert isinstance(built, base.Learner), (
+    assert isinstance(built, base.Reduction), (
         f"the record's 'build' returns {short_repr(built)}; return a Learner of xclass.reductions.core.base"
     )
     with case.learner() as model:
@@ -467,7 +467,7 @@ def assert_sums(explained: Any) -> None:
 
 
 @contextlib.contextmanager
-def registered(record: Reduction) -> Iterator[None]:
+def registered(record: ReductionRecord) -> Iterator[None]:
     """Put a record into the list of reductions, in the place of another of its name, while a block runs."""
     before: Any = registry.REDUCTIONS
     registry.REDUCTIONS = (*(other for other in before if other.name != record.name), record)
@@ -477,7 +477,7 @@ def registered(record: Reduction) -> Iterator[None]:
         registry.REDUCTIONS = before
 
 
-def check_reduction(reduction: str | Reduction, **options: Any) -> list[Problem]:
+def check_reduction(reduction: str | ReductionRecord, **options: Any) -> list[Problem]:
     """Check whether a reduction keeps what users of every reduction rely on.
 
     Parameters
@@ -500,12 +500,12 @@ def check_reduction(reduction: str | Reduction, **options: Any) -> list[Problem]
     """
     if not __debug__:
         raise UsageError("the checks are assert statements, which Python leaves out with -O; start it without -O")
-    if not isinstance(reduction, Reduction):
+    if not isinstance(reduction, ReductionRecord):
         known = {record.name: record for record in registry.REDUCTIONS}
         if not isinstance(reduction, str) or reduction not in known:
             raise UsageError(
                 f"{short_repr(reduction)} is not a reduction; give one of {', '.join(known)}, or the record of one, a "
-                "`Reduction`, which its module calls REDUCTION"
+                "`ReductionRecord`, which its module calls REDUCTION"
             )
         reduction = known[reduction]
     case = Case(reduction, options)

@@ -57,7 +57,7 @@ SEED = 0
 # -- reading
 
 
-class Run(NamedTuple):
+class ComparedRun(NamedTuple):
     """Hold what is known of a run."""
 
     path: str
@@ -70,7 +70,7 @@ class Run(NamedTuple):
     options: dict[str, Any]
 
 
-class Labels(NamedTuple):
+class DataLabels(NamedTuple):
     """Hold the labels of the data that predictions are compared with."""
 
     path: str
@@ -79,7 +79,7 @@ class Labels(NamedTuple):
     tags: list[str]  # tag of each example, empty for none
 
 
-def read_summary(path: str) -> Run:
+def read_summary(path: str) -> ComparedRun:
     record = bounded_json.read(path, summary.SHAPE, "give a file that --summary has written")
     wrong, labels = None, ""
     if record["outcomes"] is not None:
@@ -94,14 +94,14 @@ def read_summary(path: str) -> Run:
     figures = {name: float(value) for name, value in numbers.items() if value is not None}
     count = record["examples"] if wrong is None else len(wrong)
     error = None if error is None else float(error)
-    return Run(path, error, count, wrong, labels, figures, record["reduction"], record["options"])
+    return ComparedRun(path, error, count, wrong, labels, figures, record["reduction"], record["options"])
 
 
-def read_labels(source: reader.Options) -> Labels:
+def read_labels(source: reader.ReaderOptions) -> DataLabels:
     path = " ".join(source.data)
     names = Names((), growing=True)
     batches = reader.Reader(
-        source, parser.Options(learn_names=True), files.HASH_BITS, "multiclass", names=names,
+        source, parser.ParserOptions(learn_names=True), files.HASH_BITS, "multiclass", names=names,
         choose=detect.chooser(source),
     )  # fmt: skip
     found, tags = [np.empty(0)], list[str]()
@@ -119,10 +119,10 @@ def read_labels(source: reader.Options) -> Labels:
     label = np.concatenate(found)
     if np.isnan(label).all():
         raise DataError(f"{path}: there are no labels to compare predictions with")
-    return Labels(path, np.where(np.isnan(label), 0, label).astype(np.int64) - 1, names.names, tags)
+    return DataLabels(path, np.where(np.isnan(label), 0, label).astype(np.int64) - 1, names.names, tags)
 
 
-def read_predictions(path: str, labels: Labels) -> Run:
+def read_predictions(path: str, labels: DataLabels) -> ComparedRun:
     """Return the run that has written a file of predictions, one line for each example of the data."""
     lines = streams.read_file(path, CURE, None).decode("utf-8", "surrogateescape").split("\n")
     if lines[-1] == "":
@@ -137,7 +137,7 @@ def read_predictions(path: str, labels: Labels) -> Run:
     keys = _keys(labels.texts, set(answers))
     right = [keys[y] if y >= 0 else "" for y in labels.label.tolist()]
     wrong = np.array([answer != text for answer, text in zip(answers, right, strict=True)], bool)[labels.label >= 0]
-    return Run(path, float(wrong.mean()), len(wrong), wrong, labels.path, {}, "", {})
+    return ComparedRun(path, float(wrong.mean()), len(wrong), wrong, labels.path, {}, "", {})
 
 
 def _answers(lines: list[str], texts: list[str]) -> list[str]:
@@ -256,12 +256,12 @@ def independent(errors: tuple[float, float], examples: tuple[int, int], confiden
 class Comparison(NamedTuple):
     """Hold the difference of a run from the first one."""
 
-    run: Run
+    run: ComparedRun
     difference: Difference | None  # None if either has no error
     is_paired: bool  # whether both had the same examples
 
 
-def compare(runs: Sequence[Run], confidence: float) -> list[Comparison]:
+def compare(runs: Sequence[ComparedRun], confidence: float) -> list[Comparison]:
     """Compare each run with the first; the first itself is left out."""
     first = runs[0]
     results = []
@@ -286,7 +286,7 @@ def is_worse(comparison: Comparison, alpha: float, tolerance: float) -> bool:
 # -- writing
 
 
-def lines(runs: Sequence[Run], comparisons: Sequence[Comparison], confidence: float) -> list[str]:
+def lines(runs: Sequence[ComparedRun], comparisons: Sequence[Comparison], confidence: float) -> list[str]:
     """Return the table of figures and differences, and notes about it."""
     shown = [entry for entry in FIGURES if any(entry[0] in run.figures for run in runs)]
     header = ["run", "examples", "error", *(heading for _, heading, _ in shown), "difference"]
@@ -322,7 +322,7 @@ def lines(runs: Sequence[Run], comparisons: Sequence[Comparison], confidence: fl
     return text + _options(runs)
 
 
-def _sentence(comparison: Comparison, first: Run, confidence: float) -> str:
+def _sentence(comparison: Comparison, first: ComparedRun, confidence: float) -> str:
     known = comparison.difference
     assert known is not None
     path = comparison.run.path
@@ -334,7 +334,7 @@ def _sentence(comparison: Comparison, first: Run, confidence: float) -> str:
     return f"{path} has {points} than {first.path}: {chance} (p = {known.p:.2g})"
 
 
-def _log_loss_sentence(comparison: Comparison, first: Run) -> list[str]:
+def _log_loss_sentence(comparison: Comparison, first: ComparedRun) -> list[str]:
     """Return a sentence if the error and the log loss move in opposite directions, else nothing."""
     name, known = "log_loss", comparison.difference
     if known is None or name not in first.figures or name not in comparison.run.figures:
@@ -348,7 +348,9 @@ def _log_loss_sentence(comparison: Comparison, first: Run) -> list[str]:
     ]
 
 
-def record(runs: Sequence[Run], comparisons: Sequence[Comparison], alpha: float, tolerance: float) -> dict[str, object]:
+def record(
+    runs: Sequence[ComparedRun], comparisons: Sequence[Comparison], alpha: float, tolerance: float
+) -> dict[str, object]:
     """Return the comparison as JSON values; docs/errors.md defines the keys."""
     return {
         "schema": SCHEMA,
@@ -369,7 +371,7 @@ def record(runs: Sequence[Run], comparisons: Sequence[Comparison], alpha: float,
     }
 
 
-def _options(runs: Sequence[Run]) -> list[str]:
+def _options(runs: Sequence[ComparedRun]) -> list[str]:
     shared = set.intersection(*(set(run.options) for run in runs)) - NOT_COMPARED
     values = {"reduction": [run.reduction for run in runs]}
     values.update({f"--{name}": [_value(run.options[name]) for run in runs] for name in sorted(shared)})
@@ -382,7 +384,7 @@ def _value(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def class_lines(runs: Sequence[Run], labels: Labels) -> list[str]:
+def class_lines(runs: Sequence[ComparedRun], labels: DataLabels) -> list[str]:
     """Return for each run but the first the classes whose numbers of errors differ most from the first run's."""
     label = labels.label[labels.label >= 0]
     k = len(labels.texts)

@@ -28,7 +28,7 @@ from .api import configuration, files, model_contents
 from .api.configuration import LearnerUse
 from .api.learner import Learner
 from .api.learner_core import LearnerCore
-from .api.model_contents import LARGEST_COUNT, Contents
+from .api.model_contents import LARGEST_COUNT, ModelContents
 from .api.progress import SUMS
 from .api.unknown_features import learned_columns, shifted
 from .binary import merging
@@ -53,7 +53,7 @@ WAYS_TO_ADD = ("balanced", "random")  # values of --cpt_tree that add classes in
 
 class _Model(NamedTuple):
     path: str  # its name in messages
-    contents: Contents
+    contents: ModelContents
     names: tuple[str, ...]  # of its classes
     digest: bytes
 
@@ -137,14 +137,16 @@ def merged(
     return Learner.of(learner, identity), notes
 
 
-class Part(NamedTuple):
+class ContinuedModel(NamedTuple):
     """Hold a model that one process has continued from a base, without the tables whose changes are known."""
 
-    contents: Contents  # with empty tables in the place of those in `changes`
+    contents: ModelContents  # with empty tables in the place of those in `changes`
     changes: Mapping[str, Changes]  # table -> its changes since the base
 
 
-def merged_parts(parts: Sequence[Part], base: Contents, start: LearnerCore) -> tuple[LearnerCore, list[str]]:
+def merged_parts(
+    parts: Sequence[ContinuedModel], base: ModelContents, start: LearnerCore
+) -> tuple[LearnerCore, list[str]]:
     """Return a learner merged from models that one process has continued from a base, and notes for the user.
 
     Parameters
@@ -156,7 +158,7 @@ def merged_parts(parts: Sequence[Part], base: Contents, start: LearnerCore) -> t
         are doubled; after an error they may be merged in part
     """
 
-    def model(number: int, contents: Contents) -> _Model:
+    def model(number: int, contents: ModelContents) -> _Model:
         names = class_names.separated(contents.options.get(NAMES) or "")
         return _Model(f"part {number}", contents, names, number.to_bytes(8, "big"))
 
@@ -164,7 +166,7 @@ def merged_parts(parts: Sequence[Part], base: Contents, start: LearnerCore) -> t
     return _merged(every, model(0, base), base.options, [part.changes for part in parts], start)
 
 
-def restored(contents: Contents) -> LearnerCore:
+def restored(contents: ModelContents) -> LearnerCore:
     config = configuration.of_model("the model in memory", contents.options)
     return LearnerCore(config, LearnerUse(loaded=True), _copied(contents))
 
@@ -182,7 +184,7 @@ def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
     return _Model(path, contents, names, _digest(contents))
 
 
-def _digest(contents: Contents) -> bytes:
+def _digest(contents: ModelContents) -> bytes:
     """Return a hash of all that a model holds."""
     record = [contents.options, contents.learner, contents.examples, repr(contents.clock), contents.counters]
     record.append(contents.schema.record())
@@ -390,7 +392,7 @@ def _restored(model: _Model, chosen: Mapping[str, Any]) -> LearnerCore:
         return LearnerCore(config, LearnerUse(loaded=True), _copied(model.contents))
 
 
-def _copied(contents: Contents) -> Contents:
+def _copied(contents: ModelContents) -> ModelContents:
     """Return contents whose arrays may be taken out without an effect on the original."""
     return contents._replace(arrays=dict(contents.arrays))
 

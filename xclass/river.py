@@ -127,7 +127,7 @@ class Classifier(_Labels, base.MiniBatchClassifier):
                 f"reduction: {reduction!r} learns from all examples at the end of the data, which River never reaches; "
                 "choose another one, such as 'multiclass', or use xclass.Learner"
             )
-        configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
+        configuration.checked_value("top_k", options_of(probabilities.ListingOptions)["top_k"], top_k)
         self.top_k = top_k
         super().__init__(reduction, classes, **options)
 

@@ -21,7 +21,7 @@ from .reductions.core import probabilities
 from .run.report.console import OperatorConsole
 from .serving import server
 from .serving.models import OneModel
-from .serving.options import Options
+from .serving.options import ServerOptions
 from .serving.service import Service
 
 __all__ = ["run"]
@@ -91,17 +91,17 @@ def run(
     >>> asyncio.run(main())
     [b'1 first\\n', b'1\\n', b'2\\n']
     """
-    declared = options_of(Options)
+    declared = options_of(ServerOptions)
     for name in options:
         if name not in declared:
             raise UsageError(f"there is no option {name!r}{suggestion(name, declared)}")
     values = {n: configuration.checked_value(n, declared[n], value) for n, value in options.items()}
     with ARGUMENTS:
-        chosen = Options(**values)
+        chosen = ServerOptions(**values)
     listing = None
     if top_k is not None:
-        k = configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
-        listing = probabilities.Options(top_k=k)
+        k = configuration.checked_value("top_k", options_of(probabilities.ListingOptions)["top_k"], top_k)
+        listing = probabilities.ListingOptions(top_k=k)
     console = OperatorConsole(quiet=False)
     with ARGUMENTS:
         models = OneModel(Service(learner, learn, listing, save_to, checkpoint, console), console)
@@ -120,7 +120,7 @@ def run(
 
 def _arguments() -> dict[str, str]:
     """Return the arguments of `run` by the flags of the command, see `Spelling`."""
-    names = {f"--{name}": name for name in (*options_of(Options), "top_k", "checkpoint")}
+    names = {f"--{name}": name for name in (*options_of(ServerOptions), "top_k", "checkpoint")}
     return {**configuration.keywords(), **names, "-f": "save_to", "-t": "learn=False"}
 
 

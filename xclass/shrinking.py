@@ -17,7 +17,7 @@ from .api import configuration, files, model_contents
 from .api.configuration import LearnerUse
 from .api.learner import load
 from .api.learner_core import LearnerCore
-from .api.model_contents import Contents
+from .api.model_contents import ModelContents
 from .api.progress import Progress
 from .array_types import AnyArray, Bools, Float32s, UInt32s
 from .errors import ModelError, UsageError
@@ -37,7 +37,7 @@ LEAST_SHARE = 2.0**-20
 SEARCH_STEPS = 24
 
 
-class Table(NamedTuple):
+class UsedRows(NamedTuple):
     """Hold the rows of a weight table that have a weight other than 0."""
 
     name: str
@@ -55,14 +55,14 @@ class Table(NamedTuple):
         return bool(self.column.dtype == np.uint32)
 
 
-class Setting(NamedTuple):
+class ShrinkSetting(NamedTuple):
     bits: int  # of a weight: 4, 8 or 16
     keep: float  # share of the weights of each table that are kept
 
 
 class Shrunk(NamedTuple):
-    contents: Contents
-    setting: Setting
+    contents: ModelContents
+    setting: ShrinkSetting
     weights: int  # number of weights of the model
     kept: int  # number of weights that are kept
 
@@ -117,7 +117,7 @@ class Loss(NamedTuple):
     log_loss: float | None  # mean of -log p of the labels that have a probability; None without probabilities
 
 
-def loss(path: str, source: reader.Options) -> Loss:
+def loss(path: str, source: reader.ReaderOptions) -> Loss:
     """Return the average loss of a model on the examples of files, which have to have labels."""
     wrong = [np.empty(0, np.bool_)]
     with load(path) as learner:
@@ -143,24 +143,26 @@ def loss(path: str, source: reader.Options) -> Loss:
     return Loss("error", counted.average_loss, np.concatenate(wrong), log_loss)
 
 
-def _default(tables: Sequence[Table], room: int) -> Setting:
+def _default(tables: Sequence[UsedRows], room: int) -> ShrinkSetting:
     """Return the setting for tables of at most `room` bytes, or the one that keeps a quarter of the weights."""
-    least = Setting(WIDTHS[-1], DEFAULT_KEEP)
+    least = ShrinkSetting(WIDTHS[-1], DEFAULT_KEEP)
     return least if _table_bytes(tables, least) > room else _setting(tables, room, None, None, 0)
 
 
-def _setting(tables: Sequence[Table], room: int | None, bits: int | None, keep: float | None, others: int) -> Setting:
+def _setting(
+    tables: Sequence[UsedRows], room: int | None, bits: int | None, keep: float | None, others: int
+) -> ShrinkSetting:
     """Return how to shrink tables to at most `room` bytes, None for any; see `shrunk`.
 
     `others` are the bytes of the rest of the file.
     """
     if room is None:
-        return Setting(bits or 8, keep or 1.0)
+        return ShrinkSetting(bits or 8, keep or 1.0)
     widths = (bits,) if bits else WIDTHS
     for width in widths:
-        if _table_bytes(tables, Setting(width, keep or 1.0)) <= room:
-            return Setting(width, keep or 1.0)
-    least = Setting(widths[-1], keep or LEAST_SHARE)
+        if _table_bytes(tables, ShrinkSetting(width, keep or 1.0)) <= room:
+            return ShrinkSetting(width, keep or 1.0)
+    least = ShrinkSetting(widths[-1], keep or LEAST_SHARE)
     needed = _table_bytes(tables, least)
     if keep is not None or needed > room:
         advice = "a larger --size" if keep is None else "a larger --size or a smaller --keep"
@@ -170,18 +172,18 @@ def _setting(tables: Sequence[Table], room: int | None, bits: int | None, keep: 
     low, high = LEAST_SHARE, 1.0
     for _ in range(SEARCH_STEPS):
         middle = (low + high) / 2
-        fits = _table_bytes(tables, Setting(least.bits, middle)) <= room
+        fits = _table_bytes(tables, ShrinkSetting(least.bits, middle)) <= room
         low, high = (middle, high) if fits else (low, middle)
-    return Setting(least.bits, low)
+    return ShrinkSetting(least.bits, low)
 
 
-def _table_bytes(tables: Sequence[Table], setting: Setting) -> int:
+def _table_bytes(tables: Sequence[UsedRows], setting: ShrinkSetting) -> int:
     """Return an upper bound of the bytes of the tables."""
     kept = [(rows_kept(len(table.slot), setting.keep), table) for table in tables]
     return sum(compact_columns.most_bytes(n, table.slots, setting.bits, table.tagged) for n, table in kept)
 
 
-def tables_of(for_prediction: Arrays, whole: Arrays) -> list[Table]:
+def tables_of(for_prediction: Arrays, whole: Arrays) -> list[UsedRows]:
     """Return the weight tables of a model, sorted by their names.
 
     `for_prediction` are the arrays that predictions need; `whole` are those of the model as it was saved, which may
@@ -200,11 +202,11 @@ def tables_of(for_prediction: Arrays, whole: Arrays) -> list[Table]:
             saliency = saliency * np.sqrt(g)
         has_weight = w != 0
         saliency = np.nan_to_num(saliency[has_weight], nan=np.inf)
-        found.append(Table(name, column[has_weight], index[has_weight], saliency))
+        found.append(UsedRows(name, column[has_weight], index[has_weight], saliency))
     return found
 
 
-def kept_of(table: Table, share: float) -> Table:
+def kept_of(table: UsedRows, share: float) -> UsedRows:
     """Return a table with this share of its rows: those with the largest saliency, the first ones if some are equal."""
     n = rows_kept(len(table.slot), share)
     if n == len(table.slot):

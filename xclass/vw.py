@@ -31,7 +31,7 @@ from . import __version__
 from .api import files, model_contents
 from .api.configuration import Config
 from .api.inputs import Inputs
-from .api.model_contents import Contents
+from .api.model_contents import ModelContents
 from .cli import arguments, command, vw_flags
 from .cli.declared import prepare_files, resolved
 from .data import class_names
@@ -416,7 +416,7 @@ def _words_of(arg_str: str | None, arg_list: Sequence[str] | None, keywords: Map
     return words
 
 
-def _configured(words: Sequence[str]) -> tuple[Config, list[str], Contents | None]:
+def _configured(words: Sequence[str]) -> tuple[Config, list[str], ModelContents | None]:
     """Return the options of a run from words of a command line, notes for the user, and the contents of the model."""
     groups, reductions = command.option_groups()
     given = arguments.read(groups, reductions, words)
@@ -445,7 +445,9 @@ _saving: weakref.WeakValueDictionary[str, _Session] = weakref.WeakValueDictionar
 class _Session(Run):
     """Execute the run behind a Workspace; messages are added to `log`, or written to standard error if it is None."""
 
-    def __init__(self, config: Config, notes: Sequence[str], contents: Contents | None, log: list[str] | None) -> None:
+    def __init__(
+        self, config: Config, notes: Sequence[str], contents: ModelContents | None, log: list[str] | None
+    ) -> None:
         path = config.run.final_regressor
         if path is not None:
             model_file.check_writable(path)

@@ -111,8 +111,8 @@ def read(case: Case) -> list[float | None]:
     if not form:
         return [_kernel(text) for text in case.texts]
     # numbers with leading zeros would be identifiers
-    source = reader.Options(format=form, column_kind=("x:number",) if case.place == "csv" else ())
-    rules = parser.Options(noconstant=True, on_bad_line="skip", learn_names=form == "xmc")
+    source = reader.ReaderOptions(format=form, column_kind=("x:number",) if case.place == "csv" else ())
+    rules = parser.ParserOptions(noconstant=True, on_bad_line="skip", learn_names=form == "xmc")
     batches = reader.Reader(
         source, rules, 18, "multiclass" if form == "xmc" else "simple", stream=io.BytesIO(content(case)),
         choose=detect.chooser(source),

@@ -144,8 +144,8 @@ def reading(train: str, test: str, *words: str) -> None:
 
             load_svmlight_file(train)
             return
-        source = reader.Options(data=(train,), format=form)
-        rules = parser.Options(learn_names=form != "libsvm", **given)
+        source = reader.ReaderOptions(data=(train,), format=form)
+        rules = parser.ParserOptions(learn_names=form != "libsvm", **given)
         for _ in reader.Reader(source, rules, 24, "multiclass", choose=detect.chooser(source)):
             pass
 

@@ -36,7 +36,7 @@ def batch_of(rows, weights) -> Batch:
     return out
 
 
-def counts_of(frequencies: document_frequency.Frequencies) -> dict[int, float]:
+def counts_of(frequencies: document_frequency.DocumentFrequencies) -> dict[int, float]:
     return {int(i): float(frequencies.count[i]) for i in np.flatnonzero(frequencies.count)}
 
 
@@ -47,12 +47,12 @@ def check(stream, pieces, weighting, constant, resumed=True) -> None:
     learns = np.array([learned for _, _, learned in stream])
     whole = batch_of(rows, weights)
     plain = oracle.Frequencies(weighting, constant)
-    frequencies = document_frequency.Frequencies(weighting, constant)
+    frequencies = document_frequency.DocumentFrequencies(weighting, constant)
     edges = sorted({0, len(rows), *(min(piece, len(rows)) for piece in pieces)})
     for low, high in itertools.pairwise(edges):
         if resumed:
             stored = saved(frequencies.serialize)
-            frequencies = document_frequency.Frequencies(weighting, constant)
+            frequencies = document_frequency.DocumentFrequencies(weighting, constant)
             restored(stored, frequencies.serialize)
         part = batch_ops.cut(whole, low, high)
         before = part.value.copy()
@@ -91,7 +91,7 @@ def test_a_value_counts_only_in_the_first_examples_that_are_learned(extra, learn
     valued = ([(3, 2.0)], 1.0, learned)
     not_learned = ([(5, 1.0)], 1.0, False)
     check([*words, not_learned, valued, not_learned], [17, len(words) + 1], True, True)
-    frequencies = document_frequency.Frequencies(True, False)
+    frequencies = document_frequency.DocumentFrequencies(True, False)
     rows = [row for row, _, _ in [*words, valued]]
     frequencies.weighted(batch_of(rows, 1), np.array([learns for _, _, learns in [*words, valued]]))
     assert frequencies.active is (extra == 0 or not learned)
@@ -139,12 +139,12 @@ def test_a_tree_without_scorers_sees_weighted_words():
     ],
 )
 def test_counts_that_cannot_be_are_refused(name, change):
-    frequencies = document_frequency.Frequencies(True, False)
+    frequencies = document_frequency.DocumentFrequencies(True, False)
     frequencies.weighted(batch_of([[(1, 1.0), (2, 1.0)]] * 3, 1), np.ones(3, bool))
     stored = saved(frequencies.serialize)
-    restored(stored, document_frequency.Frequencies(True, False).serialize)
+    restored(stored, document_frequency.DocumentFrequencies(True, False).serialize)
     with np.errstate(all="ignore"), pytest.raises(ModelError, match="frequencies"):
-        restored({**stored, name: change(stored[name])}, document_frequency.Frequencies(True, False).serialize)
+        restored({**stored, name: change(stored[name])}, document_frequency.DocumentFrequencies(True, False).serialize)
 
 
 @pytest.mark.plain
@@ -153,10 +153,10 @@ def test_counts_that_cannot_be_are_refused(name, change):
 def test_packed_counts_weigh_as_before_and_are_stored_as_before(stream, weighting):
     rows = [[*row, (CONSTANT, 1.0)] for row, _, _ in stream]
     batch = batch_of(rows, np.array([weight for _, weight, _ in stream], np.float32))
-    frequencies = document_frequency.Frequencies(weighting, True)
+    frequencies = document_frequency.DocumentFrequencies(weighting, True)
     frequencies.weighted(batch, np.array([learned for _, _, learned in stream]))
     stored = saved(frequencies.serialize)
-    small = document_frequency.Frequencies(weighting, True, weights_only=True)
+    small = document_frequency.DocumentFrequencies(weighting, True, weights_only=True)
     restored(stored, small.serialize)
     assert len(small.count) == np.count_nonzero(frequencies.count) + 1
     none = np.zeros(len(rows), bool)
@@ -169,17 +169,17 @@ def test_packed_counts_weigh_as_before_and_are_stored_as_before(stream, weightin
 
 
 def test_counts_of_many_features_are_not_packed():
-    frequencies = document_frequency.Frequencies(True, False)
+    frequencies = document_frequency.DocumentFrequencies(True, False)
     frequencies.count[: document_frequency.SLOTS // 4] = 2.0
     stored = saved(frequencies.serialize)
-    other = document_frequency.Frequencies(True, False, weights_only=True)
+    other = document_frequency.DocumentFrequencies(True, False, weights_only=True)
     restored(stored, other.serialize)
     assert np.array_equal(other.count, frequencies.count) and not len(other.bitmap)
 
 
 @pytest.mark.parametrize("name", ["frequencies.state", "frequencies.count"])
 def test_missing_counts_are_refused(name):
-    stored = saved(document_frequency.Frequencies(True, False).serialize)
+    stored = saved(document_frequency.DocumentFrequencies(True, False).serialize)
     del stored[name]
     with pytest.raises(ModelError, match=f"{name}.*missing"):
-        restored(stored, document_frequency.Frequencies(True, False).serialize)
+        restored(stored, document_frequency.DocumentFrequencies(True, False).serialize)

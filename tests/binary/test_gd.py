@@ -15,7 +15,9 @@ F = np.float32
 
 
 def options(**given):
-    return gd.Options(**{"bits": 12, "learning_rate": 0.5, "initial_t": 0.0, "loss_function": "logistic", **given})
+    return gd.BinaryOptions(
+        **{"bits": 12, "learning_rate": 0.5, "initial_t": 0.0, "loss_function": "logistic", **given}
+    )
 
 
 def features(rng, width, count):
@@ -99,7 +101,7 @@ def test_vw_width_is_the_next_power_of_two():
 
 def test_named_update_rules_switch_off_the_others_and_change_the_rate():
     def config(**given):
-        o = gd.Options(bits=10, **given)
+        o = gd.BinaryOptions(bits=10, **given)
         return gd.resolve_defaults(o, 10, reduction=True)
 
     assert config()["learning_rate"] == 0.5
@@ -113,7 +115,7 @@ def test_named_update_rules_switch_off_the_others_and_change_the_rate():
 
 
 def test_table_size_follows_the_number_of_classes():
-    sizes = [gd.resolve_defaults(gd.Options(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
+    sizes = [gd.resolve_defaults(gd.BinaryOptions(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
     assert sizes[0] == update_rule.MIN_BITS
     assert sizes == sorted(sizes)
     assert sizes[-1] <= update_rule.MAX_BITS
@@ -135,7 +137,7 @@ def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch
 
 def test_table_of_default_size_leaves_three_quarters_of_the_memory_free(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 64 << 20)
-    assert gd.resolve_defaults(gd.Options(), 100_000, reduction=True)["bits"] == 20
+    assert gd.resolve_defaults(gd.BinaryOptions(), 100_000, reduction=True)["bits"] == 20
 
 
 @pytest.mark.skipif(not hasattr(mmap, "MADV_NOHUGEPAGE"), reason="the system has no huge pages")

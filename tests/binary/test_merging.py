@@ -105,7 +105,7 @@ def test_largest_values_are_kept_and_what_nobody_changed():
 
 
 def test_sums_are_added_since_the_base_and_ranges_united():
-    options = gd.Options(bits=4, learning_rate=0.5, loss_function="squared", label_range="seen", initial_t=0.0)
+    options = gd.BinaryOptions(bits=4, learning_rate=0.5, loss_function="squared", label_range="seen", initial_t=0.0)
     rule = gd.make_rule(options, reduction=False, exact=False)
     tables = [gd.new_table(rule, 4, 1, 1) for _ in range(4)]
     for table, total, low, high in zip(tables, (0.0, 10.0, 14.0, 11.0), (0, -1, -1, -5), (0, 2, 3, 2), strict=True):
@@ -117,7 +117,9 @@ def test_sums_are_added_since_the_base_and_ranges_united():
 
 
 def test_regularisation_is_applied_before_weights_are_averaged():
-    options = gd.Options(bits=4, learning_rate=0.5, loss_function="squared", label_range="seen", initial_t=0.0, l2=0.1)
+    options = gd.BinaryOptions(
+        bits=4, learning_rate=0.5, loss_function="squared", label_range="seen", initial_t=0.0, l2=0.1
+    )
     rule = gd.make_rule(options, reduction=False, exact=False)
     target, base, one, two = (gd.new_table(rule, 4, 1, 1) for _ in range(4))
     for table, contraction in ((one, 0.5), (two, 0.25)):

@@ -49,7 +49,7 @@ def rows(table, rule, batch, label):
     """Runs of neighbouring classes, as one-against-all learns."""
     n = batch.n
     sampled, clock = np.empty((n, 0), np.int32), np.arange(n, dtype=np.float64)
-    inputs = class_rows.Inputs(batch, label, np.ones(n, bool), sampled, clock, K)
+    inputs = class_rows.OaaInputs(batch, label, np.ones(n, bool), sampled, clock, K)
     predictions = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), np.empty((0, K), np.float32))
     scratch = class_rows.new_scratch(int(np.diff(batch.start).max()), ROWS, class_rows.BLOCK, K)
     class_rows.learn_batch(table, rule, np.uint64(ROWS), 0, K, False, inputs, predictions, scratch)

@@ -177,7 +177,9 @@ def test_given_range_takes_precedence_over_the_range_of_the_model(tmp_path):
 
 def test_shrinking_is_applied_before_numbers_run_out():
     """Contraction below 1e-9 goes into the weights; nothing else changes."""
-    options = gd.Options(bits=8, learning_rate=0.5, initial_t=0.0, loss_function="squared", l2=0.3, label_range="seen")
+    options = gd.BinaryOptions(
+        bits=8, learning_rate=0.5, initial_t=0.0, loss_function="squared", l2=0.3, label_range="seen"
+    )
     rule = gd.make_rule(options, reduction=False)
     table = gd.new_table(rule, 8, 1, 1)
     place, x = np.arange(3, dtype=np.uint64), np.ones(3, F)
@@ -208,7 +210,7 @@ def test_slope_agrees_with_squared_slope_and_difference_quotient(name, y):
 
 
 def test_learning_rate_decays_with_every_pass():
-    options = gd.Options(
+    options = gd.BinaryOptions(
         bits=8, learning_rate=0.5, initial_t=0.0, loss_function="squared", decay_learning_rate=0.5, label_range="seen"
     )
     rule = gd.make_rule(options, reduction=False)

@@ -39,7 +39,7 @@ def example(rng: np.random.Generator, unit: bool = True, pool: int = 40) -> tupl
     return h, x / F(np.sqrt(np.sum(x * x))) if unit else x
 
 
-def oracle_of(weights: adagrad.Weights) -> oracle.TaggedTable:
+def oracle_of(weights: adagrad.SharedWeights) -> oracle.TaggedTable:
     """Return an oracle with the words and counts of a table.
 
     Slopes of logistic loss are those of the kernel, because the exponential functions differ in the last bit.
@@ -117,7 +117,9 @@ def random_line(rng: np.random.Generator, tag: int) -> np.ndarray:
     return line
 
 
-def with_any_words(rng: np.random.Generator, h: np.ndarray, number: int, loss_function="squared") -> adagrad.Weights:
+def with_any_words(
+    rng: np.random.Generator, h: np.ndarray, number: int, loss_function="squared"
+) -> adagrad.SharedWeights:
     """Return a table of two lines with words that learning may never write, many for features and a block or class."""
     weights = adagrad.new_weights(4, loss.CODES[loss_function], 0.5)
     words, table = weights.words, oracle_of(weights)

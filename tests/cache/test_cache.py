@@ -56,10 +56,10 @@ def assert_same(actual: Batch, expected: Batch) -> None:
 
 def source(path, file=None, *, labels="multiclass", bits=18, passes=1, limit=None, kill=False, **parse):
     """A `Source` and the text's reader."""
-    options = parser.Options(**parse)
-    text = reader.Reader(reader.Options(data=(str(path),)), options, bits, labels)
+    options = parser.ParserOptions(**parse)
+    text = reader.Reader(reader.ReaderOptions(data=(str(path),)), options, bits, labels)
     key = cache_key.make_key(options, bits, labels, None, None, limit)
-    chosen = cache.Options(cache_file=None if file is None else str(file), kill_cache=kill)
+    chosen = cache.CacheOptions(cache_file=None if file is None else str(file), kill_cache=kill)
     return cache.Source(text, chosen, key, not options.noconstant, passes)
 
 
@@ -374,7 +374,7 @@ def test_missing_and_swapped_blocks_are_noticed(tmp_path):
     for order in ([1, 0, *range(2, len(blocks))], [*range(1, len(blocks))], [0, 0, *range(1, len(blocks))]):
         file.write_bytes(whole[: len(cache_file.MAGIC)] + b"".join(blocks[i] for i in order) + whole[at:])
         with open(file, "rb") as opened, pytest.raises(cache_file.DamagedCacheError):
-            list(cache_file.Reader(opened, "c", True))
+            list(cache_file.CacheReader(opened, "c", True))
 
 
 def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):

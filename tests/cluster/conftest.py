@@ -37,11 +37,11 @@ class Rays:
     def local(self):
         """Connect this process to a Ray that xclass has started."""
         if self._end is None or self.nodes is not None:
-            from xclass.cluster.options import Options
+            from xclass.cluster.options import ClusterOptions
             from xclass.cluster.session import Session
 
             self.end()
-            one = Session(Options(workers=2, ray_timeout=60.0), print)
+            one = Session(ClusterOptions(workers=2, ray_timeout=60.0), print)
             one.__enter__()
             self._end = one.close
         return self
@@ -97,14 +97,14 @@ def cluster(rays, request):
 @pytest.fixture
 def session(cluster):
     """Return a function that connects to the cluster; the lines for the user are in `session(...).said`."""
-    from xclass.cluster.options import Options
+    from xclass.cluster.options import ClusterOptions
     from xclass.cluster.session import Session
 
     opened = []
 
     def open_session(environment=None, **options):
         said = []
-        one = Session(Options(**{"workers": 2, "ray_timeout": 60.0, **options}), said.append, environment)
+        one = Session(ClusterOptions(**{"workers": 2, "ray_timeout": 60.0, **options}), said.append, environment)
         opened.append(one)
         one.__enter__()
         one.said = said

@@ -79,7 +79,7 @@ def begun(words, data, parts=3, workers=3, forgetful=False):
         return iter([results[work.part.number] for work in works])
 
     results = {}
-    return Averaging(config, shards.deal(shards.Files(data, shards.sizes_of(data), True), parts), execute, None)
+    return Averaging(config, shards.deal(shards.PartFiles(data, shards.sizes_of(data), True), parts), execute, None)
 
 
 def averaged(words, data, **more):

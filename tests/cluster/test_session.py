@@ -14,7 +14,7 @@ from cluster_worker import Worker
 
 import xclass
 from xclass.cluster import session as sessions
-from xclass.cluster.options import Options
+from xclass.cluster.options import ClusterOptions
 from xclass.errors import ClusterError, DataError
 
 pytest.importorskip("ray", reason="the package ray is not installed")
@@ -75,7 +75,7 @@ def test_messages_of_ray_do_not_get_among_predictions(monkeypatch, capsys):
 
     monkeypatch.setattr(ray, "shutdown", tell)  # about tasks of workers that were ended
     monkeypatch.setattr(sessions.Session, "_check_versions", lambda self: None)
-    with sessions.Session(Options(workers=1), print):
+    with sessions.Session(ClusterOptions(workers=1), print):
         tell()
     assert capsys.readouterr().out == ""
     ray._private.worker.print_to_stdstream({**message, "lines": ["another node has died"]}, ignore_prefix=False)
@@ -92,7 +92,7 @@ def test_a_ray_that_does_not_start_is_an_error_with_its_reason(monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(ClusterError, match=r"cannot be started on this machine: The current node timed out during"):
-        sessions.Session(Options(workers=2), print).__enter__()
+        sessions.Session(ClusterOptions(workers=2), print).__enter__()
 
 
 def slow_services(monkeypatch, refusals):
@@ -125,7 +125,7 @@ def test_a_ray_that_starts_slowly_has_the_time_of_ray_timeout(monkeypatch):
     import ray
 
     received, services = slow_services(monkeypatch, 3)
-    with sessions.Session(Options(workers=1), print):
+    with sessions.Session(ClusterOptions(workers=1), print):
         assert ray._private.services.get_node is services  # what was changed for the start is as it was
     assert received["node"] == {"node": 1}
     assert received["asked"] == 3
@@ -134,16 +134,16 @@ def test_a_ray_that_starts_slowly_has_the_time_of_ray_timeout(monkeypatch):
 def test_a_ray_that_does_not_start_in_time_is_given_up(monkeypatch):
     slow_services(monkeypatch, 10)
     with pytest.raises(ClusterError, match=r"cannot be started on this machine: it has not started within 0 seconds"):
-        sessions.Session(Options(workers=1, ray_timeout=0.0), print).__enter__()
+        sessions.Session(ClusterOptions(workers=1, ray_timeout=0.0), print).__enter__()
 
 
 def test_workers_of_a_local_ray_have_the_priority_of_the_run(monkeypatch):
     received, _ = slow_services(monkeypatch, 0)
     monkeypatch.delenv(sessions.NICENESS, raising=False)
-    with sessions.Session(Options(workers=1), print):
+    with sessions.Session(ClusterOptions(workers=1), print):
         assert received.pop("_system_config") == {"worker_niceness": 0}
     monkeypatch.setenv(sessions.NICENESS, "7")  # the user has chosen
-    with sessions.Session(Options(workers=1), print):
+    with sessions.Session(ClusterOptions(workers=1), print):
         assert "_system_config" not in received
 
 
@@ -151,9 +151,9 @@ def test_more_workers_than_processors_on_this_machine_are_mentioned(monkeypatch)
     slow_services(monkeypatch, 0)
     monkeypatch.setattr(sessions.thread_limit, "processors", lambda: 2)
     said: list[str] = []
-    with sessions.Session(Options(workers=2), said.append):
+    with sessions.Session(ClusterOptions(workers=2), said.append):
         assert not said
-    with sessions.Session(Options(workers=64), said.append):
+    with sessions.Session(ClusterOptions(workers=64), said.append):
         assert [line[:52] for line in said] == ["--workers 64: this machine has 2 processors, which t"]
 
 
@@ -161,10 +161,10 @@ def test_a_ray_that_listens_to_the_network_is_refused(monkeypatch):
     received, _ = slow_services(monkeypatch, 0)
     received["address_of_node"] = "192.0.2.2"
     with pytest.raises(ClusterError, match=r"^Ray [0-9.]+ listens at 192.0.2.2 and not at 127.0.0.1 only, so others"):
-        sessions.Session(Options(workers=1), print).__enter__()
+        sessions.Session(ClusterOptions(workers=1), print).__enter__()
     assert sessions.NETWORK not in os.environ
     monkeypatch.setenv(sessions.NETWORK, "1")  # the user has chosen
-    with sessions.Session(Options(workers=1), print):
+    with sessions.Session(ClusterOptions(workers=1), print):
         pass
 
 
@@ -196,7 +196,7 @@ def test_a_cluster_that_does_not_answer_is_given_up_in_time(monkeypatch):
     monkeypatch.setattr(ray, "init", lambda **_: go_on.wait(60))
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(ClusterError, match=r"it has not answered within 0.2 seconds, --ray_timeout"):
-        sessions.Session(Options(workers=2, ray="a:1", ray_timeout=0.2), print, tell=told.append).__enter__()
+        sessions.Session(ClusterOptions(workers=2, ray="a:1", ray_timeout=0.2), print, tell=told.append).__enter__()
     assert told == ["connecting to the Ray cluster a:1"]
     ended = threading.Event()
     monkeypatch.setattr(ray, "shutdown", ended.set)

@@ -11,7 +11,7 @@ import pytest
 from xclass.api import configuration
 from xclass.cli import command as cli
 from xclass.cluster import shards
-from xclass.cluster.shards import Files, Part, PartReader
+from xclass.cluster.shards import DataPart, PartFiles, PartReader
 from xclass.data.class_names import Names
 from xclass.data.schema import Schema
 from xclass.errors import DataError, UsageError
@@ -70,16 +70,19 @@ def test_patterns_and_urls_become_paths_in_order(tmp_path, data):
 
 
 def test_files_are_dealt_in_turn(data):
-    assert shards.deal(Files(data, [50, 50, 50], True), 2) == [Part(1, (data[0], data[2])), Part(2, (data[1],))]
-    assert lines_of(Part(1, (data[0], data[2]))) == ([*range(1, 11)], [1, 2, 3, 4, 5, 2, 3, 4, 5, 6])
-    assert lines_of(Part(1, (data[0], data[2])), 7) == ([8, 9, 10], [4, 5, 6])
+    assert shards.deal(PartFiles(data, [50, 50, 50], True), 2) == [
+        DataPart(1, (data[0], data[2])),
+        DataPart(2, (data[1],)),
+    ]
+    assert lines_of(DataPart(1, (data[0], data[2]))) == ([*range(1, 11)], [1, 2, 3, 4, 5, 2, 3, 4, 5, 6])
+    assert lines_of(DataPart(1, (data[0], data[2])), 7) == ([8, 9, 10], [4, 5, 6])
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 11])
 def test_ranges_of_a_file_hold_each_line_once(tmp_path, count):
     path = tmp_path / "train.vw"
     path.write_text("".join(f"{i % 9 + 1} | " + "word " * (i % 7) + "\n" for i in range(40)).rstrip("\n"))
-    parts = shards.deal(Files([str(path)], [path.stat().st_size], True), count)
+    parts = shards.deal(PartFiles([str(path)], [path.stat().st_size], True), count)
     lines, labels = [], []
     for part in parts:
         line, label = lines_of(part)
@@ -94,7 +97,7 @@ def test_ranges_of_a_file_hold_each_line_once(tmp_path, count):
 def test_line_of_an_error_in_a_range_is_that_of_the_file(tmp_path):
     path = tmp_path / "train.vw"
     path.write_text("1 | a\n" * 30 + "77 | a\n" + "1 | a\n" * 9)
-    parts = shards.deal(Files([str(path)], [path.stat().st_size], True), 2)
+    parts = shards.deal(PartFiles([str(path)], [path.stat().st_size], True), 2)
     assert lines_of(parts[0])[0][-1] < 31
     with pytest.raises(DataError, match=r"train\.vw:31:"):
         lines_of(parts[1])
@@ -104,12 +107,12 @@ def test_files_that_cannot_be_split_are_refused(tmp_path):
     path = tmp_path / "train.vw.gz"
     path.write_bytes(gzip.compress(b"1 | a\n"))
     with pytest.raises(UsageError, match=r"2 workers and 1 data file, and .*gz cannot be split"):
-        shards.deal(Files([str(path)], [30], True), 2)
-    assert lines_of(*shards.deal(Files([str(path)], [30], True), 1)) == ([1], [1])
+        shards.deal(PartFiles([str(path)], [30], True), 2)
+    assert lines_of(*shards.deal(PartFiles([str(path)], [30], True), 1)) == ([1], [1])
     assert shards.first_lines(str(tmp_path), str(path)) == b"1 | a\n\n"
     assert shards.first_lines(str(tmp_path), str(tmp_path / "none.vw")) == b""
     with pytest.raises(DataError, match="there is no such file"):
-        lines_of(Part(1, (str(tmp_path / "none.vw"),)))
+        lines_of(DataPart(1, (str(tmp_path / "none.vw"),)))
 
 
 class ServerError(Exception):
@@ -159,15 +162,15 @@ def test_failures_of_a_server_are_errors_of_the_data(monkeypatch, status, messag
     server = FailingServer(status)
     monkeypatch.setattr(urls, "file_system", lambda url: (server, url))
     with pytest.raises(DataError, match=message):
-        lines_of(Part(1, ("http://host/x.vw",)))
+        lines_of(DataPart(1, ("http://host/x.vw",)))
     with pytest.raises(DataError, match=r"http://host/\*\.vw: the files cannot be listed \(ServerError: status"):
         shards.expand(["http://host/*.vw"])
 
 
 def test_urls_are_read_like_files(data):
-    assert lines_of(Part(1, (f"file://{data[0]}",))) == ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
-    np.testing.assert_equal(lines_of(shards.deal(Files([f"file://{data[0]}"], [50], True), 2)[1])[1], [4, 5])
+    assert lines_of(DataPart(1, (f"file://{data[0]}",))) == ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
+    np.testing.assert_equal(lines_of(shards.deal(PartFiles([f"file://{data[0]}"], [50], True), 2)[1])[1], [4, 5])
     with pytest.raises(DataError, match="there is no such file"):
-        lines_of(Part(1, ("file:///nowhere/x.vw",)))
+        lines_of(DataPart(1, ("file:///nowhere/x.vw",)))
     with pytest.raises(DataError, match="the URL cannot be read"):
-        lines_of(Part(1, ("nosuchscheme://x.vw",)))
+        lines_of(DataPart(1, ("nosuchscheme://x.vw",)))

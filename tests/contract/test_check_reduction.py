@@ -116,7 +116,7 @@ class Unrestored(Changed):
         raise IndexError("no node 3")
 
 
-class Abstract(base.Learner):
+class Abstract(base.Reduction):
     def __init__(self, spec):
         pass
 

@@ -319,7 +319,7 @@ def test_steps_are_finite_or_undone(rule, loss):
     rng = np.random.default_rng(len(str(rule)) + len(loss))
     rate = float(rng.choice([0.5, 10, 1024, 1e10]))
     options = {"bits": 4, "learning_rate": rate, "initial_t": 1.0, "loss_function": loss, **rule}
-    gd_rule = gd.make_rule(gd.Options(**options), reduction=True)
+    gd_rule = gd.make_rule(gd.BinaryOptions(**options), reduction=True)
     safe = skipped = 0
     for _ in range(150):
         wild = rng.random() < 0.5

@@ -24,13 +24,15 @@ INFO = "[info] Any duplicate namespace interactions will be removed"
 def batch_of(text: bytes):
     data = np.zeros(len(text) + parser.PADDING, np.uint8)
     data[: len(text)] = np.frombuffer(text, np.uint8)
-    batch, error, used = parser.Parser(parser.Options(on_bad_line="vw"), 18, "multiclass").parse(data, len(text), "f")
+    batch, error, used = parser.Parser(parser.ParserOptions(on_bad_line="vw"), 18, "multiclass").parse(
+        data, len(text), "f"
+    )
     assert error is None and used == len(text)
     return batch
 
 
 def crosser(*, piece=interactions.PIECE, **arguments) -> interactions.Crosser:
-    return interactions.Crosser(interactions.Options(**arguments), piece)
+    return interactions.Crosser(interactions.InteractionOptions(**arguments), piece)
 
 
 def rows(batches) -> list[list[tuple[int, float]]]:

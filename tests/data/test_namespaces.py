@@ -22,7 +22,7 @@ def batch_of(text: str, **options) -> tuple:
     data = text.encode()
     padded = np.zeros(len(data) + parser.PADDING, np.uint8)
     padded[: len(data)] = np.frombuffer(data, np.uint8)
-    read = parser.Options(on_bad_line="vw", **options)
+    read = parser.ParserOptions(on_bad_line="vw", **options)
     return parser.Parser(read, 18, "simple").parse(padded, len(data), "data")[0], read
 
 
@@ -108,10 +108,10 @@ def test_names_belong_to_the_features(seed):
     rng = random.Random(seed)
     text = streams.namespaces(seed, 12, ("1 ", "1 'tag ", "", "-1 2 ", "1 2 0.5 t"))
     read, options = batch_of(text, hash_seed=rng.choice([0, 0, 7]), hash=rng.choice(["strings", "all"]))
-    chosen = namespaces.Options(
+    chosen = namespaces.NamespaceOptions(
         ignore=rng.choice([(), ("b",)]), ngram=rng.choice([(), ("2",), ("a3",)]), skips=rng.choice([(), ("1",)])
     )
-    crossed = interactions.Options(
+    crossed = interactions.InteractionOptions(
         quadratic=rng.choice([(), ("ab",), ("::",)]),
         cubic=rng.choice([(), ("aab",)]),
         permutations=rng.random() < 0.5,
@@ -132,7 +132,7 @@ def test_names_belong_to_the_features(seed):
 def test_pieces_make_the_same_batches(piece):
     text = streams.namespaces(5, 20, ("1 ",))
     read, _ = batch_of(text)
-    options = namespaces.Options(ngram=("3",), skips=("1",), ignore=("b",))
+    options = namespaces.NamespaceOptions(ngram=("3",), skips=("1",), ignore=("b",))
     (whole,) = namespaces.NamespaceTransformer(options, constant=True).apply(read)
     pieces = list(namespaces.NamespaceTransformer(options, constant=True, piece=piece).apply(read))
     assert len(pieces) > 1
@@ -143,7 +143,9 @@ def test_pieces_make_the_same_batches(piece):
 
 def test_constant_is_never_left_out():
     read, _ = batch_of("1 |a x y |b z\n1 |\n")
-    (batch,) = namespaces.NamespaceTransformer(namespaces.Options(ignore=("\\x80ab",)), constant=True).apply(read)
+    (batch,) = namespaces.NamespaceTransformer(namespaces.NamespaceOptions(ignore=("\\x80ab",)), constant=True).apply(
+        read
+    )
     assert np.diff(batch.start).tolist() == [1, 1]
     assert batch.group_name.tolist() == [CONSTANT_GROUP] * 2
 
@@ -158,12 +160,14 @@ def test_grams_come_in_vws_order():
 @pytest.mark.parametrize(("ngram", "skips"), [(1000, 1000), (9999, 0), (99999, 10**9 - 1)])
 def test_grams_of_very_many_parts_are_refused(ngram, skips):
     with pytest.raises(UsageError, match="give a smaller --ngram or --skips"):
-        namespaces.NamespaceTransformer(namespaces.Options(ngram=(str(ngram),), skips=(str(skips),)), constant=True)
+        namespaces.NamespaceTransformer(
+            namespaces.NamespaceOptions(ngram=(str(ngram),), skips=(str(skips),)), constant=True
+        )
 
 
 def test_batch_is_passed_on_without_interactions():
     read, _ = batch_of("1 |a x\n")
-    chosen = namespaces.NamespaceTransformer(namespaces.Options(), constant=True)
+    chosen = namespaces.NamespaceTransformer(namespaces.NamespaceOptions(), constant=True)
     assert not chosen.active
     assert next(chosen.apply(read)) is read
     assert chosen.linear(read) is read
@@ -172,18 +176,18 @@ def test_batch_is_passed_on_without_interactions():
 @pytest.mark.parametrize("argument", ["foo2", "a", "0", "2.5", ""])
 def test_malformed_gram_is_refused(argument):
     with pytest.raises(UsageError, match=r"--ngram .*give the longest gram as a number of at least 1"):
-        namespaces.NamespaceTransformer(namespaces.Options(ngram=(argument,)), constant=True)
+        namespaces.NamespaceTransformer(namespaces.NamespaceOptions(ngram=(argument,)), constant=True)
 
 
 def test_skips_of_a_namespace_without_grams_are_reported():
-    options = namespaces.Options(ngram=("a2", "z1"), skips=("a1", "z1", "1"))
+    options = namespaces.NamespaceOptions(ngram=("a2", "z1"), skips=("a1", "z1", "1"))
     (note,) = namespaces.NamespaceTransformer(options, constant=True).notes
     assert note.startswith("--skips z1 has no effect: --ngram makes no grams of namespaces that begin with 'z'")
 
 
 def test_too_many_kinds_of_grams_are_refused():
     with pytest.raises(UsageError, match="grams of more than 1048576 parts"):
-        namespaces.NamespaceTransformer(namespaces.Options(ngram=("12",), skips=("12",)), constant=True)
+        namespaces.NamespaceTransformer(namespaces.NamespaceOptions(ngram=("12",), skips=("12",)), constant=True)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ options = st.fixed_dictionaries(
 
 
 def rules_of(text: bytes, **given) -> texts.TextRules:
-    return texts.Texts(texts.Options(**given), False, MASK).rules(np.frombuffer(text, np.uint8))
+    return texts.Texts(texts.TextOptions(**given), False, MASK).rules(np.frombuffer(text, np.uint8))
 
 
 def words_of(text: str, **given) -> list[str]:
@@ -94,7 +94,7 @@ def test_words_of_examples():
 @given(st.binary(max_size=30) | any_text.map(str.encode), options)
 @example("\u0301é\u0301".encode()[:-1] + b"\xed\xa0\x80\xf4\x90\x80\x80\xe0\x80", {"text_chars": "2-3"})
 def test_features_have_the_names_that_are_shown(text, given_options):
-    chosen = parser.Options(**given_options)
+    chosen = parser.ParserOptions(**given_options)
     rule = feature_names.new_hashing(chosen.hash_seed, chosen.hash == "all", BITS)
     rules = texts.Texts(chosen, rule.hash_all, rule.mask).rules(np.frombuffer(text, np.uint8))
     data = np.frombuffer(bytearray(text + bytes(feature_names.PADDING)), np.uint8)
@@ -103,7 +103,9 @@ def test_features_have_the_names_that_are_shown(text, given_options):
     seeds, work = np.array([rule.unnamed]), texts.work_for(rules, len(text))
     _, index = texts.indices(data, begin, end, seeds, rules, work, most + 1)
     assert len(index) <= most
-    namer = names.Namer(chosen, configuration.namespaces.Options(), configuration.interactions.Options(), BITS)
+    namer = names.Namer(
+        chosen, configuration.namespaces.NamespaceOptions(), configuration.interactions.InteractionOptions(), BITS
+    )
     shown = namer.of_written(names.written_features([text.decode("utf-8", "surrogateescape")], 0))
     assert [one.hash for one in shown[:-1]] == index.tolist()
     assert shown[-1].text == b"Constant"
@@ -118,9 +120,9 @@ def indices_of(batches) -> list[list[int]]:
 
 
 def read(text: str, form: str, given_options, **of_reader) -> list[list[int]]:
-    of_reader = reader.Options(format=form, **of_reader)
+    of_reader = reader.ReaderOptions(format=form, **of_reader)
     source = reader.Reader(
-        of_reader, parser.Options(learn_names=True, **given_options), BITS, "multiclass",
+        of_reader, parser.ParserOptions(learn_names=True, **given_options), BITS, "multiclass",
         stream=io.BytesIO(text.encode()), choose=detect.chooser(of_reader),
     )  # fmt: skip
     return indices_of(list(source))

@@ -24,7 +24,7 @@ def test_words_equal_split_and_name_hash(given_documents, seed, every, bits):
     length = np.array([len(document) for document in given_documents], np.int64)
     begin = np.cumsum(length + 1) - length - 1
     mask = 2**bits - 1
-    rules = texts.Texts(texts.Options(text_split="spaces"), every, np.uint32(mask)).rules(text)
+    rules = texts.Texts(texts.TextOptions(text_split="spaces"), every, np.uint32(mask)).rules(text)
     work = texts.work_for(rules, 30)
     seeds = np.full(len(length), seed, np.uint32)
     start, index = texts.indices(text, begin, begin + length, seeds, rules, work, len(text))

@@ -25,10 +25,10 @@ PLACE = re.compile(r"f:(\d+):(\d+): ")
 def read(data: bytes, fmt: str, block_bytes: int = 1 << 16, column: str | None = None, **options):
     """Return the batches of the data, the reader, and the message that ended the reading, or an empty one."""
     options = {"learn_names": True, "text_split": "spaces", **options}
-    source, schema = reader.Options(format=fmt, label_column=column), Schema()
+    source, schema = reader.ReaderOptions(format=fmt, label_column=column), Schema()
     schema.room = 0  # names of JSON lines keep no kind
     source = reader.Reader(
-        source, parser.Options(**options), BITS, "multiclass", stream=io.BytesIO(data),
+        source, parser.ParserOptions(**options), BITS, "multiclass", stream=io.BytesIO(data),
         choose=detect.chooser(source, schema), block_bytes=block_bytes,
     )  # fmt: skip
     source.name = "f"
@@ -220,7 +220,7 @@ def csv_writer(out, delimiter, end):
 def test_csv(table, size):
     data, delimiter = table
     schema = Schema()
-    header = csv_table.CsvTable(reader.Options(label_column="label"), schema)
+    header = csv_table.CsvTable(reader.ReaderOptions(label_column="label"), schema)
     header.begin(data, True, "f")
     numeric = [schema.columns.get(name) == NUMBER for name in ("n", "text", "label", "m", "title")]
     lines = list(oracle.csv_rows(data, 2, numeric, delimiter))

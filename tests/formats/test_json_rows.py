@@ -17,9 +17,9 @@ F = np.float32
 
 def read(path, lines, on_bad_line="stop", dense="e"):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    options = reader.Options(data=(str(path),))
+    options = reader.ReaderOptions(data=(str(path),))
     text = reader.Reader(
-        options, parser.Options(dense=(dense,), on_bad_line=on_bad_line), 18, "multiclass",
+        options, parser.ParserOptions(dense=(dense,), on_bad_line=on_bad_line), 18, "multiclass",
         choose=detect.chooser(options),
     )  # fmt: skip
     return list(text), text
@@ -61,5 +61,7 @@ def test_rows_that_are_malformed_are_bad_lines(tmp_path):
     with pytest.raises(DataError, match="twice"):
         path = tmp_path / "twice.jsonl"
         path.write_text('{"label": 1, "e": [1, 2], "e": [3, 4]}\n')
-        options = reader.Options(data=(str(path),))
-        list(reader.Reader(options, parser.Options(dense=("e",)), 18, "multiclass", choose=detect.chooser(options)))
+        options = reader.ReaderOptions(data=(str(path),))
+        list(
+            reader.Reader(options, parser.ParserOptions(dense=("e",)), 18, "multiclass", choose=detect.chooser(options))
+        )

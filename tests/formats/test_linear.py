@@ -113,13 +113,13 @@ class Steps:
 
 def read(data: bytes, fmt: str) -> None:
     """Examine the labels of the data, and read them."""
-    options = reader.Options(format=fmt)
+    options = reader.ReaderOptions(format=fmt)
     with contextlib.suppress(DataError, UsageError):
         labels = detect.FormatLabels(LabelDetector(read_on=True), options, numbered=False, lists=False)
         for line in data.split(b"\n")[:-1]:
             labels.add(line)
     source = reader.Reader(
-        options, parser.Options(learn_names=True, on_bad_line="skip"), 18, "multiclass", stream=Pipe(data),
+        options, parser.ParserOptions(learn_names=True, on_bad_line="skip"), 18, "multiclass", stream=Pipe(data),
         choose=detect.chooser(options),
     )  # fmt: skip
     with contextlib.suppress(DataError, UsageError):

@@ -16,7 +16,7 @@ from xclass.errors import DataError, ModelError, UsageError
 from xclass.options import files
 from xclass.options.declare import Option, options_of
 from xclass.system import output_file
-from xclass.tuning.options import Options as Tuning
+from xclass.tuning.options import TuneOptions as Tuning
 
 DATA = "1 |a b\n2 |a c\n" * 20
 NEW = "new"  # stands for a file that does not exist

@@ -4,13 +4,13 @@ import pytest
 
 from xclass.api import configuration
 from xclass.cli import help_text
-from xclass.cli.shrink import Options as Shrinking
-from xclass.cluster.options import Options as Cluster
+from xclass.cli.shrink import ShrinkOptions as Shrinking
+from xclass.cluster.options import ClusterOptions as Cluster
 from xclass.errors import UsageError
 from xclass.options import words
 from xclass.options.declare import BYTES, SECONDS, options_of
-from xclass.serving.options import Options as Serving
-from xclass.tuning.options import Options as Tuning
+from xclass.serving.options import ServerOptions as Serving
+from xclass.tuning.options import TuneOptions as Tuning
 
 DECLARED = {name: o for group in (Shrinking, Tuning, Serving, Cluster) for name, o in options_of(group).items()}
 SIZES = [name for name, option in DECLARED.items() if option.metavar == "SIZE"]

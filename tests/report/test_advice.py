@@ -18,7 +18,7 @@ BINS = [
     Bin(5, 8, 5, 5.0, 0.0, 5.0), Bin(65, 128, 9, 90.0, 30.0, 80.0), Bin(129, 256, 9, 30.0, 12.0, 30.0),
     Bin(257, 512, 9, 30.0, 10.0, 30.0),
 ]  # fmt: skip
-SETTING = failing.Setting(BINS, features=10.0, is_online=True, name=lambda label: f"c{label}")
+SETTING = failing.ReportSetting(BINS, features=10.0, is_online=True, name=lambda label: f"c{label}")
 
 
 def found(wrong_answers=10, setting=SETTING, **facts) -> list[failing.Finding]:

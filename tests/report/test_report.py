@@ -31,7 +31,7 @@ SECTIONS = [
     "Where the errors come from, and what would help", "Which classes fail, and why", "Error by class frequency",
     "Most confused pairs", "Calibration", "Options and versions",
 ]  # fmt: skip
-SETTING = failing.Setting([], features=5.0, is_online=True, name=str)
+SETTING = failing.ReportSetting([], features=5.0, is_online=True, name=str)
 REDUCTIONS = ("oaa", "recall_tree", "log_multi", "ect", "random_tree", "cpt", "softmax_tree")
 
 
@@ -42,7 +42,7 @@ def files(tmp_path_factory):
 
 def request(files, **more):
     """A request for a report on the test data."""
-    asked = contents.Request(str(files.model), reader.Options((str(files.test),)), (), 10, 5)
+    asked = contents.ReportRequest(str(files.model), reader.ReaderOptions((str(files.test),)), (), 10, 5)
     return asked._replace(**more)
 
 
@@ -59,7 +59,7 @@ def collected(files, learner):
 
 @pytest.fixture(scope="module")
 def tested(files, learner):
-    return outcomes.measure(learner.core, reader.Options((str(files.test),)))
+    return outcomes.measure(learner.core, reader.ReaderOptions((str(files.test),)))
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,8 @@ def test_the_errors_are_those_of_the_run(files, collected, tmp_path):
 
 def test_the_counts_in_the_model_are_those_of_the_training_data(files, learner, tested):
     counted = Counter(line.split()[0] for line in files.train.read_text(encoding="utf-8").splitlines())
-    by_model = outcomes.of_training(learner.core, reader.Options()).classes
-    by_data = outcomes.of_training(learner.core, reader.Options((str(files.train),))).classes
+    by_model = outcomes.of_training(learner.core, reader.ReaderOptions()).classes
+    by_data = outcomes.of_training(learner.core, reader.ReaderOptions((str(files.train),))).classes
     assert (by_model.source, by_data.source) == ("model", "training data")
     assert sum(outcomes.of_test(tested).examples.values()) == tested.weight.sum()
     for known in (by_model, by_data):
@@ -152,10 +152,10 @@ def test_features_that_did_not_occur_in_training_are_counted(files, learner, tmp
     path = tmp_path / "new.vw"
     path.write_text("class3 | w3_1 never\nclass4 | never ever\nclass5 |\n", encoding="utf-8")
     for training in ([], [str(files.train)]):
-        is_seen = outcomes.of_training(learner.core, reader.Options(tuple(training))).is_seen
-        seen = outcomes.measure(learner.core, reader.Options((str(path),)), is_seen).seen
+        is_seen = outcomes.of_training(learner.core, reader.ReaderOptions(tuple(training))).is_seen
+        seen = outcomes.measure(learner.core, reader.ReaderOptions((str(path),)), is_seen).seen
         assert seen.tolist() == [1, 0, 0]
-    found = contents.collect(learner, request(files, source=reader.Options((str(path),)), least=1)).errors
+    found = contents.collect(learner, request(files, source=reader.ReaderOptions((str(path),)), least=1)).errors
     reasons = [reason for one in found.classes_by_errors for reason in one.reasons if reason.key == "no_feature_known"]
     assert sum(reason.errors for reason in reasons) == next(
         cause.errors for cause in found.causes if cause.cause == "nothing known"
@@ -241,7 +241,7 @@ def test_the_page_answers_which_classes_fail_why_and_what_helps(page, collected)
 
 def test_every_option_that_advice_names_exists():
     groups, _ = command.option_groups()
-    declared = [*(options_of(group) for group in groups.values()), options_of(report.Options)]
+    declared = [*(options_of(group) for group in groups.values()), options_of(report.ReportOptions)]
     flags = {flag for group in declared for one in group.values() for flag in one.flags}
     folder = Path(library.__file__).parent / "report"
     named = {

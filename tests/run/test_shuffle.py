@@ -25,7 +25,7 @@ def path(tmp_path_factory):
 
 def batches(path, block_bytes=None):
     for batch in reader.Reader(
-        reader.Options(data=(path,)), parser.Options(), 18, "multiclass", block_bytes=block_bytes
+        reader.ReaderOptions(data=(path,)), parser.ParserOptions(), 18, "multiclass", block_bytes=block_bytes
     ):
         yield batch, batch.line % 10 == 0
 

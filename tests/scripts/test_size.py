@@ -18,7 +18,7 @@ class Explains(abc.ABC):
     """Has a docstring."""
 
 
-class Tree(Learner, Explains):
+class Tree(Reduction, Explains):
 
     def run(self):
         # a comment

@@ -37,7 +37,7 @@ def test_a_client_gets_probabilities_by_a_unix_socket(tmp_path):
     with xclass.Learner("oaa", classes=3, bits=10, learn_names=True) as learner:
         learner.learn_many(["tea | a", "cup | b", "milk | c"] * 20)
         path = str(tmp_path / "s")
-        listing = probabilities.Options(top_k=2)
+        listing = probabilities.ListingOptions(top_k=2)
         with served(learner, {"socket": path}, listing=listing), Client(path=path) as client:
             found = client.predict_top_k(["| a", "| b"])
             assert client.predict_top_k(["'x:0.5 | a", "y|| b"]) == found  # tags
@@ -150,7 +150,7 @@ def test_no_name_of_a_class_looks_like_an_error_or_like_several_answers():
             assert running.ask(b"| f0\n'tag | f1\n") == b"milk tea\nerror: x tag\n"  # as -p writes them
     with xclass.Learner("oaa", classes=len(names), bits=12, learn_names=True) as learner:
         learner.learn_many(rows * 20, names * 20)
-        listing = probabilities.Options(top_k=2)
+        listing = probabilities.ListingOptions(top_k=2)
         with served(learner, learns=False, listing=listing) as running, Client(port=running.port) as client:
             for found in (client.predict_top_k(rows), client.predict_top_k(f"'1:0.3 {row}" for row in rows)):
                 assert [pairs[0][0] for pairs in found] == names and all(len(pairs) == 3 for pairs in found)

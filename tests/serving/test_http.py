@@ -265,9 +265,9 @@ def test_concurrent_requests_are_one_batch_and_each_gets_its_answer(server, port
 
 
 def waiting(gate):
-    from xclass.serving.service import Request
+    from xclass.serving.service import ServiceRequest
 
-    return Request(lambda result, last: None, object(), job=lambda learner: gate.wait(SECONDS), learns=False)
+    return ServiceRequest(lambda result, last: None, object(), job=lambda learner: gate.wait(SECONDS), learns=False)
 
 
 def test_one_that_is_refused_does_not_refuse_the_others_of_its_batch():
@@ -1074,9 +1074,9 @@ def test_a_defect_is_told_and_answered_as_json(monkeypatch):
 
 
 def _line():
-    from xclass.serving.service import Request
+    from xclass.serving.service import ServiceRequest
 
-    return Request(lambda answers, last: None, object(), b"| a\n", 1)
+    return ServiceRequest(lambda answers, last: None, object(), b"| a\n", 1)
 
 
 def test_the_description_is_valid_and_complete(port):

@@ -100,7 +100,7 @@ def test_answers_with_probabilities_are_those_of_a_file(listing, tmp_path):
     options = [word for name, value in listing.items() for word in (f"--{name}", value) if word is not True]
     learn("-i", "start", "-d", "more.vw", "-p", "answers", *options, "-f", "file", "--quiet", cwd=tmp_path)
     saved = tmp_path / "served"
-    with served(xclass.load(path), listing=probabilities.Options(**listing), path=str(saved)) as running:
+    with served(xclass.load(path), listing=probabilities.ListingOptions(**listing), path=str(saved)) as running:
         assert running.ask(text) == (tmp_path / "answers").read_bytes()
     assert saved.read_bytes() == (tmp_path / "file").read_bytes()
 
@@ -359,7 +359,11 @@ def test_learners_that_need_the_data_first_are_refused(tmp_path):
         with xclass.Learner(bits=10, **options) as learner:
             refuses(learner, "serve it with -t")
     with xclass.Learner("recall_tree", classes=3, bits=10) as learner:
-        refuses(learner, "combined with --recall_tree", listing=probabilities.Options(probabilities=probabilities.RAW))
+        refuses(
+            learner,
+            "combined with --recall_tree",
+            listing=probabilities.ListingOptions(probabilities=probabilities.RAW),
+        )
 
 
 def test_a_unix_socket_belongs_to_its_user_and_is_removed(tmp_path):

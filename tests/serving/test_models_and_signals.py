@@ -22,7 +22,7 @@ import xclass
 from xclass.errors import ModelError, UsageError
 from xclass.serving import server
 from xclass.serving.models import FolderModels, OneModel
-from xclass.serving.options import Options
+from xclass.serving.options import ServerOptions
 from xclass.serving.service import FAILED, Service
 
 LINE, ANSWER = b"|f y0\n", b"1\n"
@@ -167,7 +167,7 @@ async def test_http_answers_while_the_models_of_a_folder_are_loaded(tmp_path):
 
     write(tmp_path / "one.bin")
     write(tmp_path / "two.bin")
-    serving = server.Server(FolderModels(str(tmp_path), load, Messages()), Options(http="0"), Messages())
+    serving = server.Server(FolderModels(str(tmp_path), load, Messages()), ServerOptions(http="0"), Messages())
     opened = asyncio.Event()
     task = asyncio.ensure_future(serving.serve(lambda _: opened.set()))
     await opened.wait()
@@ -218,7 +218,7 @@ def test_a_model_is_loaded_again_if_that_is_asked_for_meanwhile():
             return new(labels.pop(0))
 
         service = Service(new())
-        serving = server.Server(OneModel(service, messages, load), Options(port=0), messages)
+        serving = server.Server(OneModel(service, messages, load), ServerOptions(port=0), messages)
         opened = asyncio.Event()
         task = asyncio.ensure_future(serving.serve(lambda _: opened.set()))
         await opened.wait()

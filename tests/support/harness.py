@@ -44,7 +44,7 @@ def spec_of(settled: config.Config) -> LearnerSpec:
     return configuration.spec_of(settled, learner_use.of_run(settled))
 
 
-def learner_of(settled: config.Config, **changed) -> base.Learner:
+def learner_of(settled: config.Config, **changed) -> base.Reduction:
     """Return the reduction of a command line, built as in a run; `changed` are fields of `LearnerUse` to replace."""
     jit.activate()
     learner = LearnerCore(settled, learner_use.of_run(settled)._replace(**changed))
@@ -107,7 +107,7 @@ def go_through_stages(learner, batch: Batch, learn: bool = True) -> tuple[BatchT
     return task, plans[0] if plans else None
 
 
-def learned(settled: config.Config, text: str) -> tuple[base.Learner, Batch, BatchTask, object]:
+def learned(settled: config.Config, text: str) -> tuple[base.Reduction, Batch, BatchTask, object]:
     """Return a closed learner that has learned a text as one batch, the batch, and what `go_through_stages` returns."""
     learner = learner_of(settled)
     try:

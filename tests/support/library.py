@@ -21,7 +21,7 @@ from xclass.api.configuration import LearnerUse
 from xclass.api.inputs import Inputs
 from xclass.api.learner import Learner
 from xclass.api.learner_core import LearnerCore
-from xclass.api.model_contents import Contents
+from xclass.api.model_contents import ModelContents
 from xclass.kernels import jit
 from xclass.reductions.core import probabilities
 from xclass.reductions.core.contract import BatchTask
@@ -62,12 +62,12 @@ def go_through(model: Learner, text: str, learn: bool = True, **listing_options)
     model : the learner
     text : lines in VW's format
     learn : whether to learn from the examples, and not only to predict them
-    answers : fields of `probabilities.Options`, such as `top_k=3`; they stay set for later calls, and the sums for the
-        summary restart at 0
+    answers : fields of `probabilities.ListingOptions`, such as `top_k=3`; they stay set for later calls, and the sums
+        for the summary restart at 0
     """
     if listing_options:
         model.core.reduction.want(
-            replace(model.core.spec.wanted, listing_options=probabilities.Options(**listing_options))
+            replace(model.core.spec.wanted, listing_options=probabilities.ListingOptions(**listing_options))
         )
     (batch,) = Inputs(model.core).batches(text, learn=learn)
     core = model.core
@@ -127,7 +127,7 @@ def summary_of(model: Learner | LearnerCore) -> str:
     return "".join(f"{line}\n" for line in find.summary(core.config.reduction, core.reduction))
 
 
-def state_of(model: Learner) -> Contents:
+def state_of(model: Learner) -> ModelContents:
     """Return the contents of a model file in a form that can be compared by `==`."""
     contents = model.core.contents()
     arrays = {name: np.asarray(array) for name, array in contents.arrays.items()}

@@ -8,7 +8,7 @@ from archives import restored
 from tests.oracles import reader as plain_reader
 from tests.oracles.tagged_words import TaggedTable
 from xclass.api.learner import Learner
-from xclass.api.model_contents import Contents
+from xclass.api.model_contents import ModelContents
 from xclass.reductions.cpt import label_tree
 
 
@@ -24,12 +24,12 @@ def examples(text: str, bits: int = 32) -> list[tuple]:
     return list(zip(plain_reader.features_of(read), labels, [e.weight for e in read], strict=True))
 
 
-def tree_of(model: Learner, t: int = 0) -> label_tree.Tree:
+def tree_of(model: Learner, t: int = 0) -> label_tree.ClassTree:
     """Return tree number t of a learner, converted to the arrays of a model and restored from them with all checks."""
     return restored(model.core.contents().arrays, label_tree.serialize, f"tree.{t}", label_tree.new_tree())
 
 
-def check_words(contents: Contents, name: str, table: TaggedTable) -> None:
+def check_words(contents: ModelContents, name: str, table: TaggedTable) -> None:
     """Check that a model stores the words and the counts of an oracle's table."""
     arrays = contents.arrays
     words = np.array(table.words, np.uint32).ravel()

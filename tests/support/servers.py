@@ -18,8 +18,8 @@ from command import start_process
 
 from xclass.serving import server
 from xclass.serving.models import OneModel
-from xclass.serving.options import Options
-from xclass.serving.service import Request, Service
+from xclass.serving.options import ServerOptions
+from xclass.serving.service import Service, ServiceRequest
 
 SECONDS = 60
 JSON = {"Content-Type": "application/json"}
@@ -39,7 +39,7 @@ class Served:
         self.ready = threading.Event()
         self.error: BaseException | None = None
         self.service = Service(learner, console=self.messages, **arguments)
-        self.options = Options(**{"port": 0, **options})
+        self.options = ServerOptions(**{"port": 0, **options})
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
         assert self.ready.wait(SECONDS)
@@ -83,7 +83,7 @@ async def answers(service: Service, text: bytes) -> bytes:
         if last:
             done.set()
 
-    service.ask(Request(deliver, done, text, text.count(b"\n")))
+    service.ask(ServiceRequest(deliver, done, text, text.count(b"\n")))
     await done.wait()
     return b"".join(parts)
 

@@ -7,7 +7,7 @@ import numpy as np
 from xclass.reductions.softmax_tree import newton_step
 
 
-def problem_of(x: np.ndarray, weight: np.ndarray) -> newton_step.Problem:
+def problem_of(x: np.ndarray, weight: np.ndarray) -> newton_step.NewtonProblem:
     """Return the problem whose examples are the rows of a dense array, with these weights."""
     row, feature = np.nonzero(x)
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(x)))]).astype(np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xclass.errors import UsageError
 from xclass.options.declare import OptionGroup, no_effect, option
-from xclass.reductions.core.base import Reduction
+from xclass.reductions.core.base import ReductionRecord
 
 
 class Run(OptionGroup):
@@ -76,8 +76,8 @@ def _settle_depth(config) -> dict:
 
 def _record(
     name: str, options: type, check=lambda config: None, resolve_defaults=lambda config: {}, probabilities: bool = False
-) -> Reduction:
-    return Reduction(
+) -> ReductionRecord:
+    return ReductionRecord(
         name=name,
         title=f"Title of {name}",
         summary=f"Summary of {name}.",

@@ -92,7 +92,7 @@ AT_THE_END = ("softmax_tree",)  # reductions that learn only at the end of the d
 BY_NAME = {record.name: record for record in REDUCTIONS}
 # kind of the lines for `streams.of_kind`
 KINDS = {name: "rows" if record.dense is base.taken else record.labels for name, record in BY_NAME.items()}
-LISTING_OPTIONS = options_of(probabilities.Options)
+LISTING_OPTIONS = options_of(probabilities.ListingOptions)
 FLAGS = {
     field: long_flag(option)
     for group in configuration.option_groups().values()
@@ -124,7 +124,7 @@ def learner(name: str, k: int = K, **options) -> Learner:
     rows = ROWS if KINDS.get(name) == "rows" else {}
     model = Learner(name, None if name == "scalar" else k, **{"bits": BITS[1], **rows, **options})
     if listing_options:
-        model.core.reduction.want(Wanted(listing_options=probabilities.Options(**listing_options)))
+        model.core.reduction.want(Wanted(listing_options=probabilities.ListingOptions(**listing_options)))
     return model
 
 

@@ -66,7 +66,7 @@ def test_short_texts_of_digits_points_and_signs():
     ]
     lines = "".join(f"1 | a:{text} b\n" for text in texts).encode()
     padded = np.frombuffer(bytearray(lines + bytes(parser.PADDING)), np.uint8)
-    batch, error, _ = parser.Parser(parser.Options(on_bad_line="skip", noconstant=True), 18, "multiclass").parse(
+    batch, error, _ = parser.Parser(parser.ParserOptions(on_bad_line="skip", noconstant=True), 18, "multiclass").parse(
         padded, len(lines), "d"
     )
     assert error is None

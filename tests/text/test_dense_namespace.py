@@ -19,7 +19,7 @@ F = np.float32
 
 def parse(text: str, dense: str, **options) -> tuple[Batch, parser.Parser]:
     """The batch of a text; raise the error that ends the reading."""
-    of = parser.Parser(parser.Options(dense=(dense,), **options), 18, "multiclass")
+    of = parser.Parser(parser.ParserOptions(dense=(dense,), **options), 18, "multiclass")
     content = text.encode()
     buffer = np.frombuffer(bytearray(content + bytes(parser.PADDING)), np.uint8)
     batch, error, _ = of.parse(buffer, len(content), "train.vw")
@@ -93,17 +93,17 @@ def test_rows_that_are_malformed_stop_the_run_or_are_skipped(bad):
 
 def test_names_and_columns_that_cannot_be_are_refused():
     with pytest.raises(UsageError, match="--dense e:0: allowed are 1 to"):
-        parser.Options(dense=("e:0",))
+        parser.ParserOptions(dense=("e:0",))
     for empty in (("",), ("a,",), ("a", " ")):
         with pytest.raises(UsageError, match=f"--dense '{','.join(empty)}': there is an empty name"):
-            parser.Options(dense=empty)
+            parser.ParserOptions(dense=empty)
     with pytest.raises(UsageError, match="--dense a,b: only a DataFrame has several"):
         parse("1 | a\n", "a,b")
 
 
 def test_rows_of_zeros_alone_are_rows():
     text = b"1 | a\n2 |e 0:0 1:0\n"
-    reading = parser.Parser(parser.Options(dense=("e",)), 18, "multiclass")
+    reading = parser.Parser(parser.ParserOptions(dense=("e",)), 18, "multiclass")
     for block, columns in ((text[:6], 0), (text[6:], 2), (text[:6], 2)):
         padded = np.frombuffer(bytearray(block + bytes(parser.PADDING)), np.uint8)
         assert reading.parse(padded, len(block), "f")[0].columns == columns
@@ -124,10 +124,10 @@ def test_blocks_and_the_cache_have_the_rows_of_a_file(tmp_path, first):
             for i, row in enumerate(rows.tolist())
         )
     )
-    options = parser.Options(dense=("e",))
-    text = reader.Reader(reader.Options(data=(str(path),)), options, 18, "multiclass", block_bytes=1 << 13)
+    options = parser.ParserOptions(dense=("e",))
+    text = reader.Reader(reader.ReaderOptions(data=(str(path),)), options, 18, "multiclass", block_bytes=1 << 13)
     key = cache_key.make_key(options, 18, "multiclass", None, None, None)
-    source = cache.Source(text, cache.Options(cache_file=str(tmp_path / "cache")), key, True, 2)
+    source = cache.Source(text, cache.CacheOptions(cache_file=str(tmp_path / "cache")), key, True, 2)
     for _ in range(2):
         blocks = []
         for batch, _ in source:

@@ -261,7 +261,7 @@ def test_names_are_numbered_as_they_come_and_put_in_order():
     assert found == [[1, 2], [1, 3], NONE, EMPTY, [3]]
     no_names = [[UNKNOWN] * 2, [UNKNOWN] * 3]  # which of them are the same is not known
     for names, wanted in ((["tea", "cup"], [[1, UNKNOWN], [1, 2], NONE, EMPTY, [2]]), ([], no_names)):
-        reading = parser.Parser(parser.Options(learn_names=True), 18, "multilabel", names=Names(tuple(names)))
+        reading = parser.Parser(parser.ParserOptions(learn_names=True), 18, "multilabel", names=Names(tuple(names)))
         batch, error, _ = reading.parse(padded(text), len(text), "f")
         assert error is None and lists(batch)[: len(wanted)] == wanted
 
@@ -346,9 +346,9 @@ NAMES = {  # lists cup,tea; green tea
 
 def of_format(form: str, text: str, **options):
     """The examples of a text in a format as one batch, and the names of the labels."""
-    source, names = reader.Options(format=form), Names((), options.get("learn_names", False))
+    source, names = reader.ReaderOptions(format=form), Names((), options.get("learn_names", False))
     batches = reader.Reader(
-        source, parser.Options(**options), 18, "multilabel", 0, 9, stream=io.BytesIO(text.encode()), names=names,
+        source, parser.ParserOptions(**options), 18, "multilabel", 0, 9, stream=io.BytesIO(text.encode()), names=names,
         choose=detect.chooser(source),
     )  # fmt: skip
     (batch,) = batches

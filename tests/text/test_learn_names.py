@@ -66,8 +66,8 @@ def test_names_are_numbered_as_they_come(words, block_bytes, weighted):
 
 def _read(text: bytes, names, block_bytes: int) -> list[int]:
     batches = reader.Reader(
-        reader.Options(),
-        parser.Options(learn_names=True),
+        reader.ReaderOptions(),
+        parser.ParserOptions(learn_names=True),
         14,
         "multiclass",
         block_bytes=block_bytes,
@@ -89,7 +89,7 @@ def test_the_table_of_names_grows():
 
 def test_names_of_equal_hash_are_told_apart():
     slots, starts = np.array([1, 2, 3, 0], np.int32), np.array([0, 3, 6, 8])
-    table = class_names.Table(
+    table = class_names.NameTable(
         slots, np.full(3, 8, np.uint64), starts, np.frombuffer(b"onetwoab", np.uint8), np.zeros(2, np.uint64)
     )
     text = np.frombuffer(b"two one ab  on", np.uint8)

@@ -19,7 +19,7 @@ def padded(data: bytes) -> np.ndarray:
 
 def parse(data: bytes, labels: str = "multiclass", bits: int = 18, lowest=None, highest=None, because="", **options):
     """The batch, the error, and the parser."""
-    reading = parser.Parser(parser.Options(**options), bits, labels, lowest, highest, because)
+    reading = parser.Parser(parser.ParserOptions(**options), bits, labels, lowest, highest, because)
     batch, error, used = reading.parse(padded(data), len(data), "train.vw")
     assert error is not None or used == len(data)
     return batch, error, reading
@@ -374,7 +374,7 @@ def test_a_class_outside_the_range_is_malformed(label):
 
 
 def test_a_class_that_is_read_as_a_tag_is_told_once():
-    reading = parser.Parser(parser.Options(), 18, "multiclass")
+    reading = parser.Parser(parser.ParserOptions(), 18, "multiclass")
     for _ in range(2):
         batch, error, _ = reading.parse(padded(b"1 |f a\n17|f a\n18|f b\n"), 20, "train.vw")
         assert error is None and np.isnan(batch.label[1])
@@ -388,7 +388,7 @@ def test_a_class_that_is_read_as_a_tag_is_told_once():
 
 
 def test_memory_of_a_batch_is_not_used_again_while_somebody_holds_it():
-    reading = parser.Parser(parser.Options(), 18, "multiclass")
+    reading = parser.Parser(parser.ParserOptions(), 18, "multiclass")
     references = []
     for i in range(50):
         text = b"%d |f a%d\n" % (i, i)
@@ -402,7 +402,7 @@ def test_memory_of_a_batch_is_not_used_again_while_somebody_holds_it():
 
 
 def test_memory_is_used_again_once_it_is_free():
-    reading = parser.Parser(parser.Options(), 18, "multiclass")
+    reading = parser.Parser(parser.ParserOptions(), 18, "multiclass")
     places = set()
     for _ in range(20):
         batch, _, _ = reading.parse(padded(b"1 |f a\n"), 7, "f")

@@ -134,7 +134,9 @@ def parsed(data: bytes, multiclass: bool, bits: int = 18, **options):
     """Examples of a text as the oracle shows them, and the error that ended it."""
     data += b"" if data.endswith(b"\n") else b"\n"
     reading = parser.Parser(
-        parser.Options(on_bad_line="vw", number_rules="vw", **options), bits, "multiclass" if multiclass else "simple"
+        parser.ParserOptions(on_bad_line="vw", number_rules="vw", **options),
+        bits,
+        "multiclass" if multiclass else "simple",
     )
     batch, error, used = reading.parse(padded(data), len(data), "f")
     assert error is not None or used == len(data)

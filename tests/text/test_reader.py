@@ -56,8 +56,8 @@ class Trickle(io.RawIOBase):
 
 def read(path=None, **facts):
     facts.setdefault("stream", None)
-    rules = parser.Options(on_bad_line=facts.pop("on_bad_line", "stop"))
-    return reader.Reader(reader.Options(None if path is None else str(path)), rules, 18, "multiclass", **facts)
+    rules = parser.ParserOptions(on_bad_line=facts.pop("on_bad_line", "stop"))
+    return reader.Reader(reader.ReaderOptions(None if path is None else str(path)), rules, 18, "multiclass", **facts)
 
 
 def whole(batches) -> dict:
@@ -88,7 +88,7 @@ def wanted() -> dict:
     """One batch, straight from the parser."""
     text = np.zeros(len(TEXT) + parser.PADDING, np.uint8)
     text[: len(TEXT)] = np.frombuffer(TEXT, np.uint8)
-    batch, error, used = parser.Parser(parser.Options(), 18, "multiclass").parse(text, len(TEXT), "f")
+    batch, error, used = parser.Parser(parser.ParserOptions(), 18, "multiclass").parse(text, len(TEXT), "f")
     assert error is None and used == len(TEXT) and batch.n > 100
     return whole([batch])
 

@@ -18,8 +18,8 @@ from xclass.options.declare import between, one_of
 from xclass.text import reader
 from xclass.tuning.evaluator import Candidate
 from xclass.tuning.results import CHUNKS, Span
-from xclass.tuning.settings import Setting, Space
-from xclass.tuning.stream import Stream
+from xclass.tuning.settings import SearchSpace, Setting
+from xclass.tuning.stream import SearchStream
 
 K, N = 12, 1500
 LINES = streams.multiclass(3, K, N, weights=(1, 2), unlabelled=0.1).splitlines()
@@ -31,13 +31,15 @@ def stream(tmp_path_factory):
     jit.activate()
     path = tmp_path_factory.mktemp("tuning") / "train.vw"
     path.write_text("".join(line + "\n" for line in LINES))
-    made = Stream(configuration.configured("multiclass", 0, {}), reader.Options(data=(str(path),)), cache.Options())
+    made = SearchStream(
+        configuration.configured("multiclass", 0, {}), reader.ReaderOptions(data=(str(path),)), cache.CacheOptions()
+    )
     yield made
     made.close()
 
 
 def space(stream, reduction="multiclass", classes=0, metric="error", **fixed):
-    return Space(stream, {"bits": 14, **fixed}, (reduction, classes), metric, {})
+    return SearchSpace(stream, {"bits": 14, **fixed}, (reduction, classes), metric, {})
 
 
 def expected(reduction, classes, span, passes=1, **options):
@@ -153,8 +155,8 @@ def test_names_of_classes_are_numbered_once(tmp_path):
         "".join(f"class{line.split()[0]} |w {line.partition('|w ')[2]}\n" for line in LINES if line[0] not in " |")
     )
     config = configuration.configured("multiclass", 0, {"learn_names": True})
-    made = Stream(config, reader.Options(data=(str(path),)), cache.Options())
-    names = Space(made, {"learn_names": True}, None, "error", {})
+    made = SearchStream(config, reader.ReaderOptions(data=(str(path),)), cache.CacheOptions())
+    names = SearchSpace(made, {"learn_names": True}, None, "error", {})
     assert made.facts("").classes == K and len(made.names) == K
     for setting in names.reductions:
         result = Candidate(names, setting).run(Span(((0, 1000),), (1000, 1300)), lambda: None)
@@ -166,14 +168,16 @@ def test_data_without_labels_are_refused(tmp_path):
     path = tmp_path / "none.vw"
     path.write_text("|w a\n" * 10)
     with pytest.raises(DataError, match="0 examples have a label; a search needs thousands"):
-        Stream(configuration.configured("multiclass", 0, {}), reader.Options(data=(str(path),)), cache.Options())
+        SearchStream(
+            configuration.configured("multiclass", 0, {}), reader.ReaderOptions(data=(str(path),)), cache.CacheOptions()
+        )
 
 
 # -- the space of settings ---------------------------------------------------------------------------------------------
 
 
 def test_the_first_settings_change_one_option_each(stream):
-    free = Space(stream, {"bits": 14}, None, "error", {})
+    free = SearchSpace(stream, {"bits": 14}, None, "error", {})
     first = free.first()
     assert first[0] == Setting("multiclass", 0) == free.default
     assert {setting.reduction for setting in first} == {"multiclass", "softmax_tree", "oaa"}
@@ -184,7 +188,7 @@ def test_the_first_settings_change_one_option_each(stream):
 
 
 def test_fixed_options_are_not_searched(stream):
-    fixed = Space(stream, {"passes": 2, "learning_rate": 0.3, "bits": 14}, ("recall_tree", K), "error", {})
+    fixed = SearchSpace(stream, {"passes": 2, "learning_rate": 0.3, "bits": 14}, ("recall_tree", K), "error", {})
     assert {"passes", "learning_rate", "bits"}.isdisjoint(fixed.searches("recall_tree"))
     assert fixed.passes(fixed.default) == 2
     assert {"max_depth", "bern_hyper", "ngram"} <= set(fixed.searches("recall_tree"))
@@ -193,21 +197,21 @@ def test_fixed_options_are_not_searched(stream):
 def test_scorers_of_lists_have_their_own_search(tmp_path):
     path = tmp_path / "lists.vw"
     path.write_text(streams.multilabel(1, 9, 1200))
-    options = reader.Options(data=(str(path),))
-    lists = Stream(configuration.configured("multilabel", 0, {}), options, cache.Options())
-    searches = Space(lists, {}, ("multilabel", 0), "error", {}).searches("multilabel")
+    options = reader.ReaderOptions(data=(str(path),))
+    lists = SearchStream(configuration.configured("multilabel", 0, {}), options, cache.CacheOptions())
+    searches = SearchSpace(lists, {}, ("multilabel", 0), "error", {}).searches("multilabel")
     lists.close()
     assert {"arow_r", "ngram", "passes"} <= searches.keys()
     assert {"learning_rate", "l1", "loss_function", "layout", "rank_by"}.isdisjoint(searches)
 
 
 def test_reductions_that_cannot_have_a_fixed_option_are_left_out(stream):
-    assert [one.reduction for one in Space(stream, {"trees": 2}, None, "error", {}).reductions] == ["multiclass"]
+    assert [one.reduction for one in SearchSpace(stream, {"trees": 2}, None, "error", {}).reductions] == ["multiclass"]
 
 
 def test_ranges_replace_the_declared_searches(stream):
     found = {"learning_rate": between(0.1, 1.0, "log"), "trees": one_of(1, 2)}
-    ranged = Space(stream, {}, None, "error", found)
+    ranged = SearchSpace(stream, {}, None, "error", found)
     assert set(ranged.searches("multiclass")) == {"learning_rate", "trees"}
     assert [one.reduction for one in ranged.reductions] == ["multiclass"]
 

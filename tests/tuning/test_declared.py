@@ -10,7 +10,7 @@ import pytest
 from xclass.api import configuration
 from xclass.errors import UsageError
 from xclass.options.declare import Facts, between, flag, from_stored, one_of, options_of, search_for
-from xclass.run.passes import Options as PassOptions
+from xclass.run.passes import PassOptions as PassOptions
 from xclass.tuning.options import ranges
 from xclass.tuning.settings import declared
 

@@ -10,7 +10,7 @@ import pytest
 
 from xclass.tuning import halving, results
 from xclass.tuning.halving import Halving
-from xclass.tuning.results import CHUNKS, Result
+from xclass.tuning.results import CHUNKS, SettingResult
 from xclass.tuning.settings import Setting
 
 DEFAULT = Setting("multiclass", 0)
@@ -73,7 +73,7 @@ class Computed:
                 continue
             rng = np.random.default_rng(zlib.crc32(repr((setting.changes, span)).encode()))
             mean = self.loss(setting) + 3 / np.sqrt(span.size) + rng.normal(0, NOISE, CHUNKS)
-            self.found[setting, span] = Result(mean * 100, np.full(CHUNKS, 100.0), span.size * self.seconds)
+            self.found[setting, span] = SettingResult(mean * 100, np.full(CHUNKS, 100.0), span.size * self.seconds)
 
 
 def distance(setting):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xclass.tuning import results
-from xclass.tuning.results import CHUNKS, Result, Results, Span
+from xclass.tuning.results import CHUNKS, Results, SettingResult, Span
 from xclass.tuning.settings import Setting
 
 SPAN = Span(((0, 800),), (800, 1200))
@@ -16,7 +16,7 @@ def drawn(rng, probability, shared=None):
     """Return the result of a setting that is wrong with a probability, and which of 400 * CHUNKS examples are wrong."""
     noise = rng.random(400 * CHUNKS) if shared is None else shared
     wrong = noise < probability
-    return Result(wrong.reshape(CHUNKS, -1).sum(axis=1).astype(float), np.full(CHUNKS, 400.0), 1.0), wrong
+    return SettingResult(wrong.reshape(CHUNKS, -1).sum(axis=1).astype(float), np.full(CHUNKS, 400.0), 1.0), wrong
 
 
 def test_the_standard_error_is_that_of_independent_examples():
@@ -59,7 +59,7 @@ class Space:
 
 def constant(loss):
     """Return the result of a setting with this loss on every chunk of ten examples."""
-    return Result(np.full(CHUNKS, 10 * loss), np.full(CHUNKS, 10.0), 1.0)
+    return SettingResult(np.full(CHUNKS, 10 * loss), np.full(CHUNKS, 10.0), 1.0)
 
 
 def test_every_row_is_compared_with_the_defaults_on_the_same_examples():

@@ -12,7 +12,7 @@ from ..data import class_names
 from ..data.batch import Batch
 from ..errors import UsageError
 from ..kernels import jit
-from ..reductions.core.base import Learner, Reduction
+from ..reductions.core.base import Reduction, ReductionRecord
 from .describe import views
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..explain.feature_names import NamedFeature
 
 
-def ability(record: Reduction, name: str) -> Any:
+def ability(record: ReductionRecord, name: str) -> Any:
     """Return the module with the functions of an ability, None without one, which a foreign reduction may lack."""
     if name == "merge" and record.not_merged:
         return None
@@ -34,15 +34,15 @@ def ability(record: Reduction, name: str) -> Any:
             return None
 
 
-def described(record: Reduction, what: str, learner: Learner, default: Any, *more: Any) -> Any:
+def described(record: ReductionRecord, what: str, learner: Reduction, default: Any, *more: Any) -> Any:
     """Return what function `what` of the ability `describe` says about a learner, `default` without such a function."""
     function = getattr(ability(record, "describe"), what, None)
     return default if function is None else function(learner, *more)
 
 
 def explanation(
-    record: Reduction, learner: Learner, batch: Batch, features: Iterable[NamedFeature], naming: records.Naming, k: int,
-    most: int | None = None,
+    record: ReductionRecord, learner: Reduction, batch: Batch, features: Iterable[NamedFeature], naming: records.Naming,
+    k: int, most: int | None = None,
 ) -> records.Explanation:  # fmt: skip
     """Explain the prediction for the only example of a batch, with k classes, see `records.explanation`."""
     from ..explain import records
@@ -59,14 +59,14 @@ def explanation(
     return records.explanation(reasons, batch, features, naming, most)
 
 
-def figures(record: Reduction, learner: Learner) -> dict[str, float]:
+def figures(record: ReductionRecord, learner: Reduction) -> dict[str, float]:
     """Return the figures of the summary by name: what `describe` says, or else those of the report."""
     known = learner.report.figures() if learner.report else {}
     figures: dict[str, float] = described(record, "figures", learner, known)
     return figures
 
 
-def summary(record: Reduction, learner: Learner) -> list[str]:
+def summary(record: ReductionRecord, learner: Reduction) -> list[str]:
     """Return the lines of the summary: what `describe` says, or else those of the report and about the tree."""
     known = [*(learner.report.lines() if learner.report else []), *views.lines(figures(record, learner))]
     lines: list[str] = described(record, "summary", learner, known)

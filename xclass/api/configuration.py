@@ -29,13 +29,13 @@ from ..options.resolve import SCALAR, resolve
 from ..options.spelling import Spelling, suggestion
 from ..reductions import presets, registry
 from ..reductions.core import base, probabilities
-from ..reductions.core.base import Reduction
+from ..reductions.core.base import ReductionRecord
 from ..reductions.core.spec import LearnerSpec, Wanted
 from ..text import label_words, parser, reader
 
-Config: TypeAlias = options_resolve.Config[Reduction]
+Config: TypeAlias = options_resolve.Config[ReductionRecord]
 
-OF_FILES = (*reader.Options().meaning(),)  # options of the data that are arguments of `Learner.learn_file`
+OF_FILES = (*reader.ReaderOptions().meaning(),)  # options of the data that are arguments of `Learner.learn_file`
 OF_A_RUN: tuple[tuple[str, str], ...] = (
     # flags of options that only a run of the command has, what a program does instead
     ("-d --data -c --cache --cache_file -k --kill_cache --no_stdin", "call learn_file(path) or learn_many(X, y)"),
@@ -83,7 +83,7 @@ MOST_TEXT = model_header.HEADER_LIMIT // 2  # bytes of the texts of options in a
 MANY_COLUMNS = 64  # of rows of numbers, from which some reductions learn badly
 
 
-class Options(OptionGroup):
+class LearnerOptions(OptionGroup):
     """Declare the options of a learner that belong to no other module."""
 
     random_seed: int = SEED
@@ -122,18 +122,18 @@ class LabelRange(NamedTuple):
 
 
 def option_groups(names: Collection[str] | None = None) -> dict[str, type]:
-    """Return the `Options` dataclasses of a learner by the names of their groups, in the order of the help.
+    """Return the `LearnerOptions` dataclasses of a learner by the names of their groups, in the order of the help.
 
     They are those of the reductions with these names, by default of all.
     """
     groups: dict[str, type] = {
-        "multiclass": presets.Options,
-        "run": Options,
-        "parser": parser.Options,
-        "features": namespaces.Options,
-        "interactions": interactions.Options,
-        "learner": gd.Options,
-        "listing_options": probabilities.Options,
+        "multiclass": presets.PresetOptions,
+        "run": LearnerOptions,
+        "parser": parser.ParserOptions,
+        "features": namespaces.NamespaceOptions,
+        "interactions": interactions.InteractionOptions,
+        "learner": gd.BinaryOptions,
+        "listing_options": probabilities.ListingOptions,
     }
     reductions = registry.records(registry.all_names() if names is None else names)
     groups.update({record.name: record.options for record in reductions})
@@ -142,7 +142,13 @@ def option_groups(names: Collection[str] | None = None) -> dict[str, type]:
 
 def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
     """Return the spec that the chosen reduction is built from."""
-    visible = (config.reduction.options, gd.Options, probabilities.Options, Options, presets.Options)
+    visible = (
+        config.reduction.options,
+        gd.BinaryOptions,
+        probabilities.ListingOptions,
+        LearnerOptions,
+        presets.PresetOptions,
+    )
     return LearnerSpec(
         name=config.reduction.name,
         options=getattr(config, config.reduction.name),
@@ -436,14 +442,14 @@ def keywords() -> dict[str, str]:
 KEYWORDS = Spelling(keywords)
 
 
-def record_of(reduction: object) -> Reduction | None:
+def record_of(reduction: object) -> ReductionRecord | None:
     """Return the record of the reduction that a name of a reduction or preset chooses, None for any other object."""
     names = registry.chosen([reduction]) if isinstance(reduction, str) else set()
     chosen = registry.records(names - {SCALAR} if reduction != SCALAR else names)
     return chosen[0] if chosen else None
 
 
-def grows(record: Reduction) -> bool:
+def grows(record: ReductionRecord) -> bool:
     """Return whether a reduction takes any number of classes, so that it need not be known."""
     option = options_of(record.options)[record.name]
     return option.minimum == 0 or option.kind is not int

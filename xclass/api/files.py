@@ -28,7 +28,7 @@ from . import configuration
 from .labels import KindOfLabels, of_examples, weights_of
 from .learner_core import LearnerCore
 
-KINDS = {"classes": "multiclass", "numbers": "simple", "lists": "multilabel"}  # of `read_vw` -> as in `Reduction`
+KINDS = {"classes": "multiclass", "numbers": "simple", "lists": "multilabel"}  # of `read_vw` -> as in `ReductionRecord`
 HASH_BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
 
 
@@ -86,7 +86,7 @@ def read_vw(
         raise UsageError(f"labels: {labels!r} is none of {', '.join(map(repr, KINDS))}")
     source = options_of(paths, format, label_column=label_column, **columns)
     jit.activate(hide_scipy=False)
-    options = parser.Options(noconstant=noconstant)
+    options = parser.ParserOptions(noconstant=noconstant)
     batches = reader.Reader(source, options, HASH_BITS, KINDS[labels], choose=detect.chooser(source))
     names = {"-d": "read_vw()", "--learn_names": "learn_file() of a Learner"}  # which needs no option for names
     spelling = Spelling(lambda: {**configuration.keywords(), **names})
@@ -144,7 +144,7 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
 
 
 def read(
-    core: LearnerCore, source: reader.Options, learn: bool = False, peeked: reader.Peeked | None = None
+    core: LearnerCore, source: reader.ReaderOptions, learn: bool = False, peeked: reader.Peeked | None = None
 ) -> Iterator[Batch]:
     """Yield the examples of files, standard input without any.
 
@@ -179,16 +179,16 @@ def read(
         core.read_from(None)
 
 
-def batches(core: LearnerCore, source: reader.Options) -> Iterator[tuple[str, Batch]]:
+def batches(core: LearnerCore, source: reader.ReaderOptions) -> Iterator[tuple[str, Batch]]:
     """Yield the batches of files, each of which may have a format of its own, with the path of the file."""
     for path in source.data:
         for batch in read(core, dataclasses.replace(source, data=(path,))):
             yield path, batch
 
 
-def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) -> reader.Options:
+def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) -> reader.ReaderOptions:
     """Return the options of the reader for files and the arguments of a program, after checks of both."""
-    declared = declare.options_of(reader.Options)
+    declared = declare.options_of(reader.ReaderOptions)
     given["format"] = format
     for name, value in given.items():
         if name not in declared:
@@ -197,7 +197,7 @@ def options_of(paths: Sequence[str | PathLike[str]], format: str, **given: Any) 
             given[name] = configuration.checked_value(name, declared[name], value)
         elif value is not None:
             given[name] = columns.as_typed(value) if declared[name].repeated else str(value)
-    return reader.Options(data=tuple(map(path_of, paths)), **given)
+    return reader.ReaderOptions(data=tuple(map(path_of, paths)), **given)
 
 
 def path_of(given: str | PathLike[str]) -> str:
@@ -209,7 +209,7 @@ def path_of(given: str | PathLike[str]) -> str:
 
 
 def kind_of_labels(
-    files: reader.Options, config: configuration.Config, lists: bool, first: bytes | reader.Peeked
+    files: reader.ReaderOptions, config: configuration.Config, lists: bool, first: bytes | reader.Peeked
 ) -> KindOfLabels:
     """Return of which kind the labels of the first file, or of standard input, are.
 

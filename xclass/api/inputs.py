@@ -187,7 +187,7 @@ class Inputs:
         table = self._table(given)
         return given if table is None else self._by_position(table, given)
 
-    def _by_position(self, table: tables.Table, given: Examples) -> Examples:
+    def _by_position(self, table: tables.TableConverter, given: Examples) -> Examples:
         """Return a matrix as a Frame with the columns of the learner, or as it is if these have numbers as names."""
         names = list(self._schema.columns)
         shape: tuple[int, ...] = tuple(getattr(given, "shape", ()))
@@ -233,14 +233,14 @@ class Inputs:
             self._schema.add_form(OTHER)
         return self._dicts.batch(examples, learn)
 
-    def _plain(self, texts: Sequence[str], learn: bool) -> tables.Table:
+    def _plain(self, texts: Sequence[str], learn: bool) -> tables.TableConverter:
         """Return what converts plain texts; raise UsageError if the learner has learned from columns alone.
 
         If these are a single one of text, the texts are its cells.
         """
         column = self._schema.text_column
         if column is not None:
-            table: tables.Table = self._table(Frame([{column: text} for text in texts], self._schema))
+            table: tables.TableConverter = self._table(Frame([{column: text} for text in texts], self._schema))
             return table
         if any(text.strip() for text in texts):  # others are examples without features, which have no form
             if self._schema:
@@ -354,7 +354,7 @@ class Inputs:
             raise UsageError("the text has a label, and a label is given beside it; give one of them")
         return batch
 
-    def _pieces(self, table: tables.Table, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
+    def _pieces(self, table: tables.TableConverter, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
         """Return the rows of a table as batches after checking all of them."""
         self._require_labels(y, learn)
         table.check()
@@ -406,7 +406,7 @@ class Inputs:
             self.notes.append(note)
 
     def _converted(
-        self, table: tables.Table, labels: dict[str, np.ndarray], weight: np.ndarray | None
+        self, table: tables.TableConverter, labels: dict[str, np.ndarray], weight: np.ndarray | None
     ) -> Iterator[Batch]:
         """Yield the rows of a table piece by piece, with `labels`, fields of a Batch, and weights, float32[n]."""
         for low, high in table.pieces():

@@ -27,7 +27,7 @@ from .configuration import LearnerUse
 from .inputs import Example, Examples, Inputs
 from .labels import KindOfLabels
 from .learner_core import LearnerCore
-from .model_contents import Contents
+from .model_contents import ModelContents
 from .progress import Progress
 from .results import Outcome, Scores
 
@@ -538,7 +538,7 @@ class Learner:
             self.core.reduction.begin_pass(0)
         return _figures(counted)
 
-    def _learn_files(self, given: reader.Options, verbose: int, examples: int | None, name: str) -> Progress:
+    def _learn_files(self, given: reader.ReaderOptions, verbose: int, examples: int | None, name: str) -> Progress:
         """Learn from files in one pass, and return the counts of their examples; the others are those of `shown`."""
         peeked = reader.Peeked()
         self.adapt(lambda lists: files.kind_of_labels(given, self.core.config, lists, peeked))
@@ -844,7 +844,7 @@ def _unpickled(data: bytes, identity: bool, exact: bool) -> Learner:
     return _restored("the model in memory", identity, {"exact": exact}, lambda _: model_contents.from_bytes(data))
 
 
-def _restored(name: str, identity: bool, chosen: Mapping[str, Any], read: Callable[[str], Contents]) -> Learner:
+def _restored(name: str, identity: bool, chosen: Mapping[str, Any], read: Callable[[str], ModelContents]) -> Learner:
     """Return a learner from the model `name`, whose contents `read` returns; options not `chosen` are None or False."""
     jit.activate(hide_scipy=False)
     with configuration.KEYWORDS:

@@ -36,7 +36,7 @@ from . import configuration, labels
 from .configuration import Config, LearnerUse
 from .example_notes import ExampleNotes
 from .label_check import LabelCheck
-from .model_contents import Contents
+from .model_contents import ModelContents
 from .preparation import Preparation
 from .progress import VW, Progress
 from .unknown_features import UnknownFeatures, shifted
@@ -44,7 +44,7 @@ from .unknown_features import UnknownFeatures, shifted
 FEW = 256  # examples that a stream begins with, see `learns_singly`
 
 
-class Source(Protocol):
+class ExampleSource(Protocol):
     """Describe what examples are read from."""
 
     @property
@@ -87,11 +87,11 @@ class LearnerCore:
     learned : `learn` calls it with each task that was learned and counted; None for nothing
     """
 
-    _reduction: base.Learner | None = None
+    _reduction: base.Reduction | None = None
     _numbers: list[Any]  # see `classes`
     learned: Callable[[BatchTask], None] | None = None
 
-    def __init__(self, config: Config, use: LearnerUse, contents: Contents | None = None) -> None:
+    def __init__(self, config: Config, use: LearnerUse, contents: ModelContents | None = None) -> None:
         self.only_predicts = contents is not None and contents.counters is None and not config.run.vw_exact
         if self.only_predicts:
             config = config.with_values({"predict_only_model": True})
@@ -109,7 +109,7 @@ class LearnerCore:
         self.learns_singly = False
         self.namespace_of_words: Callable[[str | None], str | None] = lambda text: None
         self.notes: list[str] = [*config.notes]
-        self._source: Source | None = None
+        self._source: ExampleSource | None = None
         learns_names = config.reduction.labels != "simple" and not spec.vw_exact
         self._label_check = LabelCheck(self.names.names, not config.reduction.learns_at_end) if learns_names else None
         self._compared = contents is None  # whether the first examples of a file or run were compared with the model
@@ -132,13 +132,13 @@ class LearnerCore:
                 self.progress.resume(contents.counters, self.examples)
 
     @property
-    def reduction(self) -> base.Learner:
+    def reduction(self) -> base.Reduction:
         """Return the learner of the reduction; raise UsageError if this learner is closed."""
         if self._reduction is None:
             raise UsageError("this learner is closed; load its model, or create another learner")
         return self._reduction
 
-    def _build(self, contents: Contents | None) -> None:
+    def _build(self, contents: ModelContents | None) -> None:
         """Build the reduction and restore it from the contents of a model, if there are any."""
         self._reduction = self.config.reduction.build(self.spec)
         self._wanted: Wanted | None = self.spec.wanted
@@ -269,7 +269,7 @@ class LearnerCore:
             yield first
             yield from tasks
 
-    def _note_shift(self, source: Source) -> None:
+    def _note_shift(self, source: ExampleSource) -> None:
         """Add a note if the columns of a file seem to be counted from another number than those learned from."""
         columns = None if source.format is None else source.format.first_columns
         if columns is None or not len(columns):
@@ -337,7 +337,7 @@ class LearnerCore:
 
     # notes
 
-    def read_from(self, source: Source | None) -> None:
+    def read_from(self, source: ExampleSource | None) -> None:
         """Take the warnings of a source from now on, whose examples `tasks` is given; None ends that."""
         self.notes[:] = self.take_notes()
         self._source, self._compared = source, source is None
@@ -377,7 +377,7 @@ class LearnerCore:
         if task.file and not self.reduction.repeats:
             self.counted.count_labels(task)
 
-    def nothing_learned(self, source: Source) -> DataError:
+    def nothing_learned(self, source: ExampleSource) -> DataError:
         """Return the error of data from which no example was learned."""
         cure = self.counted.first_skipped or advice(source.format, source.report())
         return DataError(f"{source.name}: no example was learned from; {cure}")
@@ -505,14 +505,14 @@ class LearnerCore:
         names = ",".join(self.names.names[: self.names.highest_seen])
         return {**self.config.stored(), "named_labels": names or None}
 
-    def contents(self) -> Contents:
+    def contents(self) -> ModelContents:
         """Return the contents of a model file: options, counters and what the reduction has learned."""
         resumable = not self.config.learner.predict_only_model
         counters = self.progress.counters() if resumable else None
         if counters is not None and self.spec.vw_exact:
             counters[VW] = self.progress.stored_by_vw(self.config.learner.initial_t + self.clock)
         saved = self.reduction.saved()
-        return Contents(
+        return ModelContents(
             options=self.stored_options(),
             learner=saved.facts,
             examples=self.examples,
@@ -522,7 +522,7 @@ class LearnerCore:
             schema=self.schema.copy(),
         )
 
-    def replace_contents(self, contents: Contents) -> None:
+    def replace_contents(self, contents: ModelContents) -> None:
         """Replace what was learned by the contents of a model with the same options, without holding both in memory."""
         self.close()
         self._build(contents)

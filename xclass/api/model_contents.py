@@ -33,7 +33,7 @@ LARGEST_COUNT = 2**62
 TAB = 9
 
 
-class Contents(NamedTuple):
+class ModelContents(NamedTuple):
     """Hold the contents of a model: those read from a file, after checks, or those to be written.
 
     The option `named_labels` holds the names of the classes seen, see `class_names.separated`.
@@ -49,7 +49,10 @@ class Contents(NamedTuple):
 
 
 def save(
-    path: str, get_contents: Callable[[], Contents], links: str = "follow", into: leftovers.Unfinished | None = None
+    path: str,
+    get_contents: Callable[[], ModelContents],
+    links: str = "follow",
+    into: leftovers.Unfinished | None = None,
 ) -> None:
     """Save a model; after any exception, such as ModelError, an existing file at `path` is unchanged.
 
@@ -64,12 +67,12 @@ def save(
         raise ModelError(f"{path}: cannot save the model: {error.strerror or error}") from error
 
 
-def to_bytes(contents: Contents) -> bytes:
+def to_bytes(contents: ModelContents) -> bytes:
     """Return the bytes of the file that `save` would write."""
     return model_file.to_bytes(*_stored(contents))
 
 
-def _stored(model: Contents) -> tuple[dict[str, Any], dict[str, Any], dict[str, Stored]]:
+def _stored(model: ModelContents) -> tuple[dict[str, Any], dict[str, Any], dict[str, Stored]]:
     """Return the options, facts and arrays of a model file."""
     arrays = compact_columns.packed(model.arrays)
     names = model.options.get("named_labels")
@@ -87,17 +90,17 @@ def _stored(model: Contents) -> tuple[dict[str, Any], dict[str, Any], dict[str, 
     return {**model.options, "named_labels": None}, facts, arrays
 
 
-def from_bytes(data: bytes) -> Contents:
+def from_bytes(data: bytes) -> ModelContents:
     """Return the contents of a model from the bytes of its file, see `load`."""
     return _checked("the model in memory", model_file.from_bytes(data))
 
 
-def load(path: str) -> Contents:
+def load(path: str) -> ModelContents:
     """Return the contents of a model file after checking the header; the arrays are read and checked when used."""
     return _checked(path, model_file.opened(path))
 
 
-def _checked(path: str, model: model_file.Model) -> Contents:
+def _checked(path: str, model: model_file.Model) -> ModelContents:
     """Check and return the contents of a model that was read from `path`."""
     options, facts, arrays = model
     for name in facts:
@@ -126,7 +129,7 @@ def _checked(path: str, model: model_file.Model) -> Contents:
         raise _damaged(path, "counters", counters, "null, because the weights are stored for predictions only")
     with naming(path):
         expanded = compact_columns.expanded(arrays)
-    return Contents(options, facts["learner"], examples, clock, counters, expanded, schema)
+    return ModelContents(options, facts["learner"], examples, clock, counters, expanded, schema)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 from ..binary import finite
 from ..data import batch_ops, interactions, namespaces
 from ..data.batch import PATH_GROUP, Batch
-from ..reductions.core.base import Learner
+from ..reductions.core.base import Reduction
 from ..reductions.core.contract import NONE_HELD_OUT, BatchTask
 from .configuration import Config
 
@@ -58,7 +58,7 @@ class Preparation:
             own.add(other)
 
     def tasks(
-        self, learner: Learner, raw_batch: Batch, held_out: np.ndarray | None, learn: bool, clock: float, file: str
+        self, learner: Reduction, raw_batch: Batch, held_out: np.ndarray | None, learn: bool, clock: float, file: str
     ) -> Iterator[BatchTask]:
         """Yield the tasks of a batch that was read from `file`, see `LearnerCore.tasks`."""
         low = 0
@@ -84,7 +84,7 @@ class Preparation:
                     task.skipped[not_finite & learnable] = finite.EXAMPLE_SKIPPED
             yield task
 
-    def batches(self, learner: Learner, raw_batch: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:
+    def batches(self, learner: Reduction, raw_batch: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:
         """Yield the prepared batches of a batch, split to the size that the learner accepts.
 
         With each come the numbers of features that are shown to the user, ignored linear terms included, and with

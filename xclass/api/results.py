@@ -15,7 +15,7 @@ from ..reductions import registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.probabilities import NORMALIZED, RAW, ClassLists
-from ..reductions.core.probabilities import Options as ListingOptions
+from ..reductions.core.probabilities import ListingOptions as ListingOptions
 from ..reductions.core.spec import Wanted
 from . import configuration
 from .inputs import Examples, written_by_program

@@ -32,7 +32,7 @@ VELOCITIES = 1 << 40  # from the number of a block to that of the block whose we
 MIN_PROBABILITY = 0.01  # with squared loss, probabilities are clipped to [MIN_PROBABILITY, 1 - MIN_PROBABILITY]
 
 
-class Weights(NamedTuple):
+class SharedWeights(NamedTuple):
     """Hold a table that all regressors share, and how they learn."""
 
     words: tagged_words.Words
@@ -62,17 +62,17 @@ def block_scratch(most_features: int) -> BlockScratch:
 def new_weights(
     bits: int, kind: int, rate: float, plain: bool = False, doublings: int = 0, weights_only: bool = False,
     momentum: float = 0.0,
-) -> Weights:  # fmt: skip
+) -> SharedWeights:  # fmt: skip
     """Return an empty table of 2**bits * SLOT_BYTES bytes; `doublings` and `weights_only` are as in `new_words`."""
     words = tagged_words.new_words(max(bits - LOG2_LINE_SLOTS, 1), doublings, weights_only)
-    return Weights(words, kind, np.float32(rate), plain, np.float32(momentum))
+    return SharedWeights(words, kind, np.float32(rate), plain, np.float32(momentum))
 
 
-def copied(weights: Weights) -> Weights:
+def copied(weights: SharedWeights) -> SharedWeights:
     return weights._replace(words=tagged_words.copied(weights.words))
 
 
-def doubled(weights: Weights) -> Weights:
+def doubled(weights: SharedWeights) -> SharedWeights:
     return weights._replace(words=tagged_words.doubled(weights.words))
 
 
@@ -103,7 +103,7 @@ def load(batch: Batch, i: int, unit: bool, h: UInt64s, x: Float32s) -> int:
 
 
 @bare
-def probability(weights: Weights, s: np.float32) -> float:
+def probability(weights: SharedWeights, s: np.float32) -> float:
     """Return the probability of label +1 for a score; it is never 0 or 1."""
     if weights.kind == loss.LOGISTIC:
         if math.isnan(s):
@@ -116,7 +116,7 @@ def probability(weights: Weights, s: np.float32) -> float:
 
 
 @bare
-def slope(weights: Weights, s: np.float32, y: np.float32) -> np.float32:
+def slope(weights: SharedWeights, s: np.float32, y: np.float32) -> np.float32:
     """Return the derivative of the loss with respect to the score; 0 if the score is NaN.
 
     The loss is log(1 + e**(-y s)) or (s - y)**2; the derivative of the latter is taken at s clipped to [-1, 1].
@@ -130,8 +130,8 @@ def slope(weights: Weights, s: np.float32, y: np.float32) -> np.float32:
 
 @bare
 def learn_block(
-    weights: Weights, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, y: Float32s, weight: np.float32,
-    scratch: BlockScratch,
+    weights: SharedWeights, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, y: Float32s,
+    weight: np.float32, scratch: BlockScratch,
 ) -> None:  # fmt: skip
     """Update the regressors of a block by an AdaGrad step each.
 
@@ -168,8 +168,8 @@ def learn_block(
 
 @on_demand
 def _learn_with_momentum(
-    weights: Weights, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, y: Float32s, weight: np.float32,
-    scratch: BlockScratch,
+    weights: SharedWeights, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, y: Float32s,
+    weight: np.float32, scratch: BlockScratch,
 ) -> None:  # fmt: skip
     """Take the steps v = momentum * v + weight * slope * x, then w -= rate * v; `scratch.square` is set.
 

@@ -10,7 +10,7 @@ Idea      A regressor learns only from examples whose y s is below 1. Its step e
           r can be learned, too: by AdaGrad, from the slope of half the squared error y - s in log r, as if w shrank
           as r grows, which is sum of importance * (y - s) (s - b) over the regressors that learn. So r grows where
           weights have become too large for the examples that follow, and falls where they are too small.
-Differs   from the paper: the bias b is the weight of a feature of its own, whose value `Rule` gives. It begins at
+Differs   from the paper: the bias b is the weight of a feature of its own, whose value `ArowRule` gives. It begins at
           -1 or 1, so that a regressor learns nothing while this is right.
 """
 
@@ -31,7 +31,7 @@ STEP = 0.02  # learning rate of log r
 MOST_SQUARES = 1e300  # sum of squared slopes
 
 
-class Rule(NamedTuple):
+class ArowRule(NamedTuple):
     """Hold what a step depends on besides the example."""
 
     r: np.float32  # of the paper: the larger, the shorter the steps
@@ -47,7 +47,7 @@ class Biases(NamedTuple):
     at: Int64s
 
 
-class BlockScratch(NamedTuple):
+class ArowScratch(NamedTuple):
     """Provide buffers to score and train the regressors of a block on s features."""
 
     at: Int64s  # int64[s]
@@ -68,10 +68,10 @@ def serialize_regularisation(archive: Archive, regularisation: Float64s, least: 
     archive.fill("regularisation", regularisation, [math.log(least), 1], [math.log(most), MOST_SQUARES])
 
 
-def block_scratch(most_features: int) -> BlockScratch:
+def block_scratch(most_features: int) -> ArowScratch:
     square, step, reach = (np.empty(8, np.float32) for _ in range(3))
     rate = np.empty(8 * most_features, np.float32)
-    return BlockScratch(np.empty(most_features, np.int64), rate, square, step, reach, np.zeros(1))
+    return ArowScratch(np.empty(most_features, np.int64), rate, square, step, reach, np.zeros(1))
 
 
 # -- kernels
@@ -80,7 +80,7 @@ def block_scratch(most_features: int) -> BlockScratch:
 @bare
 def learn_block(
     words: tagged_words.Words, h: UInt64s, x: Float32s, count: Int, block: Int, s: Float32s, first: Int, y: Float32s,
-    biases: Biases, weight: np.float32, rule: Rule, scratch: BlockScratch,
+    biases: Biases, weight: np.float32, rule: ArowRule, scratch: ArowScratch,
 ) -> None:  # fmt: skip
     """Update the regressors of a block by an AROW step each.
 
@@ -123,7 +123,7 @@ def r_of(regularisation: Float64s) -> np.float32:
 
 
 @bare
-def adapt_r(regularisation: Float64s, scratch: BlockScratch, least: float, most: float) -> None:
+def adapt_r(regularisation: Float64s, scratch: ArowScratch, least: float, most: float) -> None:
     """Update log r by the slopes of an example; r stays between `least` and `most`."""
     slope = scratch.slope[0]
     scratch.slope[0] = 0.0

@@ -56,7 +56,7 @@ def not_weighted(batch: Batch) -> Weighted:
     return Weighted(batch, zeros, zeros)
 
 
-class Frequencies:
+class DocumentFrequencies:
     """Hold the counts of all features.
 
     Parameters
@@ -137,7 +137,7 @@ class Frequencies:
 
 @bare
 def _count_of(counts: tuple[Float64s, UInt64s], feature: np.uint32) -> float:
-    """Return df of a feature; `counts` are the attributes `count` and `bitmap` of `Frequencies`."""
+    """Return df of a feature; `counts` are the attributes `count` and `bitmap` of `DocumentFrequencies`."""
     count, bitmap = counts
     slot: Any = feature_scaling.slot_of(feature)
     if len(bitmap) > 0:
@@ -159,7 +159,7 @@ def weigh(
     """Compute the weighted values of a batch, example by example, and count each example that is learned afterwards.
 
     `learns` is bool[n], and `constants` is the number of constant features at the end of each example, 0 or 1. `state`
-    and `counts` are attributes of `Frequencies`, written. `weighted` is a copy of the batch and zeros, written.
+    and `counts` are attributes of `DocumentFrequencies`, written. `weighted` is a copy of the batch and zeros, written.
     """
     for i in range(len(learns)):
         begin, end = batch.start[i], batch.start[i + 1] - constants
@@ -189,7 +189,7 @@ def weigh(
 def weigh_counts(
     batch: Batch, learns: Bools, constants: int, state: Float64s, counts: tuple[Float64s, UInt64s], weighted: Weighted
 ) -> None:
-    """Do what `Frequencies.weighted_counts` says; the parameters are those of `weigh`."""
+    """Do what `DocumentFrequencies.weighted_counts` says; the parameters are those of `weigh`."""
     for i in range(len(learns)):
         begin, end = batch.start[i], batch.start[i + 1] - constants
         total = state[WEIGHT] + 1.0

@@ -4,7 +4,7 @@ Source    The project's own.
 Cost      One pass over the features of an example (`survey`) and a few comparisons per step (`is_safe`).
 Names     x a value | N largest |x| of a feature | G, S, T, w, u, s, g2 as in `gd` and `weight_table`.
 Differs   from VW, in which weights and sums can become infinite or NaN. With `--vw_exact` they can here as well,
-          because nothing is checked then (`Rule.checked`).
+          because nothing is checked then (`UpdateRule.checked`).
 Idea      Float32 ends at 2**128. A sum of numbers below 2**103 never overflows: from 2**127 on, adding one of them
           changes nothing. So it is enough to bound what one step adds to a sum. `survey` stores the squares of the
           smallest and the largest |value| of each example; from these `is_safe` finds by a few comparisons of scalars
@@ -41,7 +41,7 @@ from ..array_types import Bools, Float32s, Int64s, UInt8s
 from ..data.batch import Batch
 from ..kernels.constants import INFINITE, ONE, ZERO
 from ..kernels.jit import bare, jit
-from .update_rule import Rule
+from .update_rule import UpdateRule
 
 EXAMPLE_SKIPPED = 1  # in `StepGuard.skipped`: the example is not learned
 STEP_SKIPPED = 2  # in `StepGuard.skipped`: a step of the example was skipped
@@ -87,7 +87,9 @@ class _Surveyed(Protocol):
     def value_range(self) -> Float32s: ...
 
 
-GuardedTable = TypeVar("GuardedTable", bound=tuple[Any, ...])  # a `weight_table.Table`, whose last field is the guard
+GuardedTable = TypeVar(
+    "GuardedTable", bound=tuple[Any, ...]
+)  # a `weight_table.WeightTable`, whose last field is the guard
 
 
 def guarded(table: GuardedTable, task: _Surveyed) -> GuardedTable:
@@ -200,7 +202,7 @@ def mark_step_skipped(guard: StepGuard) -> None:
 
 
 @bare
-def is_safe(rule: Rule, guard: StepGuard, weight: np.float32, g2: np.float32, s: np.float32) -> bool:
+def is_safe(rule: UpdateRule, guard: StepGuard, weight: np.float32, g2: np.float32, s: np.float32) -> bool:
     """Return whether a step can be taken unchecked, if S and T allow it too (`gd.norms_are_safe`).
 
     `g2` is weight * slope**2, and `s` is learning rate * weight.

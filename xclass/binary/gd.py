@@ -31,8 +31,8 @@ from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import bare, on_demand
 from . import finite, loss, weight_table
 from .update_rule import SLOT_BYTES as SLOT_BYTES
-from .update_rule import Options as Options
-from .update_rule import Rule as Rule
+from .update_rule import BinaryOptions as BinaryOptions
+from .update_rule import UpdateRule as UpdateRule
 from .update_rule import after_pass as after_pass
 from .update_rule import check_memory as check_memory
 from .update_rule import crowding_warning as crowding_warning
@@ -40,7 +40,7 @@ from .update_rule import make_rule as make_rule
 from .update_rule import other_options as other_options
 from .update_rule import resolve_defaults as resolve_defaults
 from .weight_table import LOGISTIC_RANGE as LOGISTIC_RANGE
-from .weight_table import Table as Table
+from .weight_table import WeightTable as WeightTable
 from .weight_table import apply_regularisation as apply_regularisation
 from .weight_table import arrays_for_prediction as arrays_for_prediction
 from .weight_table import columns as columns
@@ -74,7 +74,9 @@ def widen(limits: Float32s, y: np.float32) -> None:
 
 
 @bare
-def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32) -> np.float32:
+def score(
+    table: WeightTable, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32
+) -> np.float32:
     """Return the score of a subproblem, neither clipped nor linked, as float32 summed in the order of the features."""
     if len(table.shrunk) > 0:
         return _shrunk_score(table, place, x, count, sub, initial)
@@ -86,7 +88,7 @@ def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
 
 @bare
 def _shrunk_score(
-    table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32
+    table: WeightTable, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32
 ) -> np.float32:
     """Return the score of a subproblem under --l1 and --l2."""
     own = weight_table.shrunk_of(table, sub)
@@ -98,7 +100,9 @@ def _shrunk_score(
 
 
 @bare
-def _regularise(table: Table, rule: Rule, sub: np.uint64, p: np.float32, y: np.float32, u: np.float32) -> np.float32:
+def _regularise(
+    table: WeightTable, rule: UpdateRule, sub: np.uint64, p: np.float32, y: np.float32, u: np.float32
+) -> np.float32:
     """Update gravity and contraction for a step u; return u divided by the contraction, for weights as they are stored.
 
     `learn` says what gravity and contraction are.
@@ -117,7 +121,7 @@ def _regularise(table: Table, rule: Rule, sub: np.uint64, p: np.float32, y: np.f
 
 
 @bare
-def _rate_of(rule: Rule, g: np.float32, n: np.float32) -> np.float32:
+def _rate_of(rule: UpdateRule, g: np.float32, n: np.float32) -> np.float32:
     """Return the rate of a weight whose G is g and whose N is n."""
     r = ONE
     if rule.uses_sqrt:
@@ -135,7 +139,7 @@ def _rate_of(rule: Rule, g: np.float32, n: np.float32) -> np.float32:
 
 
 @bare
-def _rescale_of(rule: Rule, old: np.float32, new: np.float32) -> np.float32:
+def _rescale_of(rule: UpdateRule, old: np.float32, new: np.float32) -> np.float32:
     """Return the factor that rescales a weight when the N of its feature grows from `old` to `new`."""
     if rule.uses_sqrt:
         r = old / new
@@ -145,7 +149,7 @@ def _rescale_of(rule: Rule, old: np.float32, new: np.float32) -> np.float32:
 
 
 @bare
-def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float32:
+def mean_scale(rule: UpdateRule, sum_norm: np.float64, total: np.float64) -> np.float32:
     """Return the factor, from S and T, that compensates for examples with many or few non-zero features."""
     if rule.uses_sqrt:
         mean = np.float32(total) / np.float32(sum_norm)
@@ -154,7 +158,7 @@ def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float3
 
 
 @bare
-def step_scale(rule: Rule, weight: np.float32, clock: np.float64) -> np.float32:
+def step_scale(rule: UpdateRule, weight: np.float32, clock: np.float64) -> np.float32:
     """Return learning rate times importance, decayed by the clock if the rule is not adaptive."""
     s = rule.rate * weight
     if not rule.adaptive and rule.power_t != ZERO:
@@ -163,7 +167,7 @@ def step_scale(rule: Rule, weight: np.float32, clock: np.float64) -> np.float32:
 
 
 @bare
-def weighted(rule: Rule, weight: np.float32, norm: np.float32) -> np.float64:
+def weighted(rule: UpdateRule, weight: np.float32, norm: np.float32) -> np.float64:
     """Return the contribution of an example to S, multiplied in float32, or in float64 with --vw_exact as in VW."""
     if rule.checked:
         return np.float64(weight * norm)
@@ -172,7 +176,7 @@ def weighted(rule: Rule, weight: np.float32, norm: np.float32) -> np.float64:
 
 @bare
 def learn(
-    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
+    table: WeightTable, rule: UpdateRule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
     p: np.float32, y: np.float32, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
     """Update a subproblem with the clipped prediction p towards label y.
@@ -209,7 +213,7 @@ def learn(
 
 @bare
 def is_safe(
-    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32,
+    table: WeightTable, rule: UpdateRule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32,
     g2: np.float32, s: np.float32,
 ) -> bool:  # fmt: skip
     """Return whether a step of a subproblem can be taken unchecked; see `finite`."""
@@ -219,7 +223,9 @@ def is_safe(
 
 
 @bare
-def norms_are_safe(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32) -> bool:
+def norms_are_safe(
+    table: WeightTable, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32
+) -> bool:
     """Return whether the ratio of S to T is safe after an example.
 
     The N of its features are read only if the S before the example is too small for the T after it.
@@ -240,8 +246,8 @@ def norms_are_safe(table: Table, place: UInt64s, x: Float32s, count: Int, sub: n
 
 @bare
 def _step(
-    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, p: np.float32, y: np.float32,
-    weight: np.float32, g2: np.float32, s: np.float32,
+    table: WeightTable, rule: UpdateRule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, p: np.float32,
+    y: np.float32, weight: np.float32, g2: np.float32, s: np.float32,
 ) -> int:  # fmt: skip
     """Take a step; return 1, or 0 if the weights do not change, or -1 if they would not be finite."""
     flat, field = table.flat, table.field
@@ -294,8 +300,8 @@ def _step(
 
 @on_demand
 def _try_step(
-    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, p: np.float32, y: np.float32,
-    weight: np.float32, g2: np.float32, s: np.float32,
+    table: WeightTable, rule: UpdateRule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, p: np.float32,
+    y: np.float32, weight: np.float32, g2: np.float32, s: np.float32,
 ) -> int:  # fmt: skip
     """Take a step as `_step` does, but undo it and return -1 if a number that it changes is not finite afterwards."""
     flat, field = table.flat, table.field
@@ -330,7 +336,7 @@ def _try_step(
 
 @bare
 def score_lanes(
-    table: Table, place: UInt64s, x: Float32s, count: Int, subs: UInt64s, lanes: int, out: Float32s
+    table: WeightTable, place: UInt64s, x: Float32s, count: Int, subs: UInt64s, lanes: int, out: Float32s
 ) -> None:
     """Score the subproblems `subs` (uint64[lanes]) in one pass over the features; `out` is float32[lanes]."""
     flat, mask, stride = table.flat, table.mask, table.stride
@@ -351,7 +357,7 @@ class Lanes(NamedTuple):
     """Provide the inputs and the buffers of `learn_lanes`, with an element per lane in each array."""
 
     sub: UInt64s  # uint64[lanes], subproblem
-    at: Int64s  # int64[lanes], position of the current slot in `Table.flat`
+    at: Int64s  # int64[lanes], position of the current slot in `WeightTable.flat`
     p: Float32s  # float32[lanes], clipped prediction
     y: Float32s  # float32[lanes], label, -1 or 1
     d: Float32s  # float32[lanes], e**(y p)
@@ -373,8 +379,8 @@ def new_lanes(max_lanes: int) -> Lanes:
 
 @bare
 def _lanes_are_safe(
-    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
-    clock: np.float64,
+    table: WeightTable, rule: UpdateRule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes,
+    weight: np.float32, clock: np.float64,
 ) -> bool:  # fmt: skip
     """Return whether the steps of all lanes can be taken unchecked; see `finite`."""
     if not finite.is_safe(rule, table.guard, weight, weight, step_scale(rule, weight, clock)):
@@ -395,8 +401,8 @@ def _lanes_are_safe(
 
 @bare
 def learn_lanes(
-    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
-    clock: np.float64,
+    table: WeightTable, rule: UpdateRule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes,
+    weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
     """Update several different subproblems on one example, as `learn` would one after the other.
 
@@ -478,8 +484,8 @@ def learn_lanes(
 
 @on_demand
 def _learn_one_by_one(
-    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, subs: UInt64s, p: Float32s,
-    y: Float32s, weight: np.float32, clock: np.float64,
+    table: WeightTable, rule: UpdateRule, place: UInt64s, x: Float32s, count: Int, lanes: int, subs: UInt64s,
+    p: Float32s, y: Float32s, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
     """Update the subproblems `subs` by any rule and loss."""
     for j in range(lanes):

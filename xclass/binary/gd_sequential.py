@@ -25,7 +25,7 @@ from ..kernels.jit import jit
 from . import finite, gd, loss
 
 
-class Row(NamedTuple):
+class ExampleScratch(NamedTuple):
     """Provide buffers for one example of up to s features."""
 
     place: UInt64s  # uint64[s], hash * width of each feature
@@ -43,12 +43,12 @@ class Row(NamedTuple):
     secret: np.uint64  # secret of the hash function, see `hash_table`
 
 
-def new_row(batch: Batch) -> Row:
+def new_row(batch: Batch) -> ExampleScratch:
     """Return buffers for any example of a batch; they must not be reused for another batch."""
     max_features = int(np.diff(batch.start).max(initial=0))
     cells = 1 << (4 * max_features).bit_length()
     x, square, size, w, g, n, rate, norm_part = (np.empty(max_features, np.float32) for _ in range(8))
-    return Row(
+    return ExampleScratch(
         np.empty(max_features, np.uint64), x, square, size, np.empty(max_features, np.int64), w, g, n, rate, norm_part,
         np.empty(cells, np.uint64), np.full(cells, -1, np.int64), hash_table.new_secret(),
     )  # fmt: skip
@@ -58,7 +58,7 @@ def new_row(batch: Batch) -> Row:
 
 
 @jit
-def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tuple[int, bool]:
+def load(row: ExampleScratch, table: gd.WeightTable, rule: gd.UpdateRule, batch: Batch, i: Int) -> tuple[int, bool]:
     """Fill `row` with example i; return its number of features and whether `update` can use the vectorised loops."""
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
@@ -88,14 +88,14 @@ def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tupl
 
 
 @jit
-def score(row: Row, table: gd.Table, count: Int, sub: np.uint64) -> np.float32:
+def score(row: ExampleScratch, table: gd.WeightTable, count: Int, sub: np.uint64) -> np.float32:
     return gd.score(table, row.place, row.x, count, sub, ZERO)
 
 
 @jit
 def update(
-    row: Row, table: gd.Table, rule: gd.Rule, count: Int, vectorised: bool, sub: np.uint64, y: np.float32,
-    weight: np.float32, clock: np.float64,
+    row: ExampleScratch, table: gd.WeightTable, rule: gd.UpdateRule, count: Int, vectorised: bool, sub: np.uint64,
+    y: np.float32, weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip
     """Extend the label range to include y, and update a subproblem towards y; return its unclipped score afterwards.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .update_rule import Options
+from .update_rule import BinaryOptions
 
 
 def size(number: float) -> str:
@@ -23,12 +23,12 @@ def growing(words: int, bits: int, most: int) -> str:
     return f"Weights: {words:,} of 4 bytes (-b {bits}), {memory}"
 
 
-def loss(options: Options) -> str:
+def loss(options: BinaryOptions) -> str:
     quantile = f" {options.quantile_tau:g}" if options.loss_function == "quantile" else ""
     return f"Loss: {options.loss_function}{quantile}"
 
 
-def learning(options: Options) -> list[str]:
+def learning(options: BinaryOptions) -> list[str]:
     """Return the lines about learning rate, loss and regularisation of `gd`, for resolved options."""
     any_rule_given = options.sgd or options.adaptive or options.normalized or options.invariant
     rules = {

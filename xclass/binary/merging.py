@@ -25,7 +25,7 @@ from ..array_types import AnyArray, Bools, Float32s, Float64s, Int64s
 from ..kernels.constants import LARGEST
 from ..model.table_changes import Changes
 from . import weight_table
-from .weight_table import Table
+from .weight_table import WeightTable
 
 PIECE = 1 << 16  # slots to average at a time
 SPREAD = 4  # slots are averaged with those between them if they are no more than so many times as many
@@ -209,9 +209,9 @@ def added_counts(models: Sequence[AnyArray], base: AnyArray) -> AnyArray:
 
 
 def merge_tables(
-    target: Table, models: Sequence[Table], base: Table, adaptive: bool, examples: Sequence[float],
+    target: WeightTable, models: Sequence[WeightTable], base: WeightTable, adaptive: bool, examples: Sequence[float],
     changes: Sequence[Changes | None], columns: Sequence[AnyArray | None] | None = None,
-) -> tuple[Table, int | None]:  # fmt: skip
+) -> tuple[WeightTable, int | None]:  # fmt: skip
     """Return a weight table with the average of the models' tables, and what `average_slots` returns.
 
     Sums of the normalised rule are added since the base, and ranges of labels are united. If --l1 and --l2 have changed
@@ -251,14 +251,14 @@ def merge_tables(
     return target._replace(flat=base.flat), smaller
 
 
-def _table_of(table: Table, base: Table, changes: Changes) -> Table:
+def _table_of(table: WeightTable, base: WeightTable, changes: Changes) -> WeightTable:
     table = table._replace(flat=base.flat.copy())
     for name, plane in weight_table.columns(table).items():
         plane[changes.rows] = changes.planes[name]
     return table
 
 
-def _moved_sums(table: Table, base: Table, columns: AnyArray | None) -> Float64s:
+def _moved_sums(table: WeightTable, base: WeightTable, columns: AnyArray | None) -> Float64s:
     """Return the sums of a model in the order of the result: those of the base and what the model has added to its own.
 
     Subproblem j of the result has begun in the model as `columns[j]` of the base, whose sums may be others than those
@@ -270,7 +270,7 @@ def _moved_sums(table: Table, base: Table, columns: AnyArray | None) -> Float64s
     return np.where(start == base.sums, own, base.sums + np.maximum(own - start, 0.0))
 
 
-def _slots(table: Table, adaptive: bool, columns: AnyArray | None) -> Slots:
+def _slots(table: WeightTable, adaptive: bool, columns: AnyArray | None) -> Slots:
     """Return the slots of a table, or a copy with its subproblems in another order."""
     planes = weight_table.columns(table)
     if columns is not None:

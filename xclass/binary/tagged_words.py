@@ -72,7 +72,7 @@ class Words(NamedTuple):
     # int64[NUMBERS]: features learned; words in use; evicted; refused; both since the last doubling; limits of the
     # words in use and of those lost, of doublings, and of those that wait for no loss
     state: Int64s
-    lines: packed_words.Lines  # of a table without its empty lanes, see `packed_words`, which cannot learn
+    lines: packed_words.PackedLines  # of a table without its empty lanes, see `packed_words`, which cannot learn
 
 
 class Pairs(NamedTuple):

@@ -28,7 +28,7 @@ SAFE_RATE = 1024  # largest learning rate for which the bounds of `finite.is_saf
 LOGISTIC_BY_DEFAULT = {"recall_tree", "ect"}  # reductions, of those that take --label_range
 
 
-class Options(OptionGroup):
+class BinaryOptions(OptionGroup):
     bits: int = option(
         "size of the weight table: 2**B weights",
         flags=("-b", "--bit_precision"),
@@ -249,7 +249,7 @@ class Options(OptionGroup):
 
 
 def resolve_defaults(
-    options: Options,
+    options: BinaryOptions,
     classes: int,
     reduction: bool,
     slot_bytes: int = SLOT_BYTES,
@@ -280,7 +280,7 @@ def resolve_defaults(
     return defaults
 
 
-class Rule(NamedTuple):
+class UpdateRule(NamedTuple):
     """Hold the update rule as scalars, for the kernels that learn."""
 
     loss: int  # code in `loss.CODES`
@@ -304,7 +304,7 @@ class Rule(NamedTuple):
     no_overshoot: bool  # steps end where many small ones would
 
 
-def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
+def make_rule(options: BinaryOptions, reduction: bool, exact: bool = False) -> UpdateRule:
     """Return the update rule for resolved options.
 
     `reduction` is True if a reduction passes labels -1 and 1, False for real-valued labels. With `exact`, steps that
@@ -338,7 +338,7 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
             f"--min_prediction {lowest:g} is above --max_prediction {highest:g}, so no prediction is allowed; "
             "exchange them"
         )
-    return Rule(
+    return UpdateRule(
         loss=kind,
         tau=np.float32(options.quantile_tau),
         rate=np.float32(rate),
@@ -363,10 +363,10 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
 
 def other_options(supported: Collection[str]) -> list[str]:
     """Return the names of the options of the binary learner that are not listed as supported."""
-    return [name for name in options_of(Options) if name not in supported]
+    return [name for name in options_of(BinaryOptions) if name not in supported]
 
 
-def after_pass(rule: Rule, options: Options) -> Rule:
+def after_pass(rule: UpdateRule, options: BinaryOptions) -> UpdateRule:
     with np.errstate(over="ignore"):
         rate = rule.rate * np.float32(options.decay_learning_rate)
     return rule._replace(rate=rate, bounds_hold=rule.bounds_hold and bool(rate <= SAFE_RATE))

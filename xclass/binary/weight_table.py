@@ -28,12 +28,12 @@ from ..model.archive import Archive
 from ..model.stored_arrays import Arrays, Stored
 from ..system import sparse_memory
 from . import finite, loss
-from .update_rule import FIELDS, Options, Rule
+from .update_rule import FIELDS, BinaryOptions, UpdateRule
 
 LOGISTIC_RANGE = np.float32(50)  # predictions with logistic loss are clipped to +-50
 
 
-class Table(NamedTuple):
+class WeightTable(NamedTuple):
     """Hold the weights of some subproblems and the rest of the learner's state."""
 
     flat: Float32s  # float32[4 * slots], w, G, N and rate of all slots
@@ -48,7 +48,7 @@ class Table(NamedTuple):
     guard: finite.StepGuard  # facts about the current batch, see `finite.guarded`
 
 
-def first_range(rule: Rule) -> Float32s:
+def first_range(rule: UpdateRule) -> Float32s:
     """Return the label range before any label was seen, as float32[2].
 
     If only one end is given as an option, the other is 0, as in VW.
@@ -60,7 +60,7 @@ def first_range(rule: Rule) -> Float32s:
     return _pin(rule, limits)
 
 
-def _pin(rule: Rule, limits: Float32s) -> Float32s:
+def _pin(rule: UpdateRule, limits: Float32s) -> Float32s:
     """Set the ends of a label range (float32[2], written) that are given as options, and return it."""
     for j, end in enumerate((rule.lowest, rule.highest)):
         if not np.isnan(end):
@@ -78,7 +78,9 @@ def vw_width(subs: int) -> int:
     return 1 << max(0, subs - 1).bit_length()
 
 
-def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False, weights_only: bool = False) -> Table:
+def new_table(
+    rule: UpdateRule, bits: int, subs: int, width: int, planes: bool = False, weights_only: bool = False
+) -> WeightTable:
     """Return a table of 2**bits slots; the operating system allocates its pages when they are first written.
 
     With `planes`, all w come first, then all G, all N and all rates. With `weights_only`, only weights are read: the
@@ -96,7 +98,7 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
         if rule.adaptive:
             _column(flat, slots, planes, 1)[:] = rule.initial_t
         sums[0] = rule.initial_t  # VW initialises the first subproblem only
-    return Table(
+    return WeightTable(
         flat=flat,
         stride=np.uint64(1 if planes else FIELDS),
         field=np.uint64(slots if planes else 1),
@@ -117,7 +119,7 @@ def _column(flat: Float32s, slots: int, planes: bool, k: int) -> Float32s:
 COLUMNS = ("w", "g", "n")  # columns stored in a model file
 
 
-def serialize_table(archive: Archive, name: str, table: Table, rule: Rule, options: Options) -> None:
+def serialize_table(archive: Archive, name: str, table: WeightTable, rule: UpdateRule, options: BinaryOptions) -> None:
     """Save a table without untouched slots if that is smaller, or fill a new one from a model file.
 
     With `predict_only_model`, what only learning needs is left out; --l1 and --l2 are then applied to the weights. The
@@ -142,13 +144,13 @@ def serialize_table(archive: Archive, name: str, table: Table, rule: Rule, optio
             table.sums[1:] = 0
 
 
-def columns(table: Table) -> dict[str, Float32s]:
+def columns(table: WeightTable) -> dict[str, Float32s]:
     """Return w, G and N of all slots by name, as views of the table: float32[slots] each."""
     slots = int(table.mask) + 1
     return {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)}
 
 
-def _serialize_shrunk(archive: Archive, name: str, table: Table) -> None:
+def _serialize_shrunk(archive: Archive, name: str, table: WeightTable) -> None:
     """Save or restore the state of --l1 and --l2, if there is one.
 
     A table without regularisation, or with one state where the model has one for each subproblem or the reverse, which
@@ -170,14 +172,14 @@ def arrays_for_prediction(arrays: Arrays) -> dict[str, Stored]:
     return {name: array for name, array in arrays.items() if name not in dropped}
 
 
-def apply_regularisation(table: Table) -> None:
+def apply_regularisation(table: WeightTable) -> None:
     """Apply the state of --l1 and --l2 to the weights, and reset it."""
     if is_shrunk(table):
         columns(table)["w"][:] = effective_weights(table)
         table.shrunk[:] = 0, 1
 
 
-def effective_weights(table: Table) -> Float32s:
+def effective_weights(table: WeightTable) -> Float32s:
     """Return the weights with --l1 and --l2 applied, as float32[slots], without changing the table."""
     w = columns(table)["w"]
     if is_shrunk(table):
@@ -188,7 +190,7 @@ def effective_weights(table: Table) -> Float32s:
     return w
 
 
-def weights_of(table: Table, sub: int, w: AnyArray) -> AnyArray:
+def weights_of(table: WeightTable, sub: int, w: AnyArray) -> AnyArray:
     """Return weights (floats[n]) of a subproblem with --l1 and --l2 applied, in their type."""
     if not len(table.shrunk):
         return w
@@ -197,7 +199,7 @@ def weights_of(table: Table, sub: int, w: AnyArray) -> AnyArray:
     return kept
 
 
-def is_shrunk(table: Table) -> bool:
+def is_shrunk(table: WeightTable) -> bool:
     """Return whether --l1 and --l2 have an effect that is not yet applied to the weights."""
     return bool((table.shrunk != [0, 1]).any())
 
@@ -214,7 +216,7 @@ def truncated(w: np.float32, gravity: np.float32) -> np.float32:
 
 
 @jit
-def find(table: Table, feature: UInt32s, rows: np.uint64, found: Bools) -> None:
+def find(table: WeightTable, feature: UInt32s, rows: np.uint64, found: Bools) -> None:
     """Set `found` (bool[z]) for each feature (uint32[z]) that has a weight in a subproblem.
 
     If features are cut to a number of rows of the table, this is `rows`, else 0.
@@ -229,13 +231,13 @@ def find(table: Table, feature: UInt32s, rows: np.uint64, found: Bools) -> None:
 
 
 @bare
-def shrunk_of(table: Table, sub: np.uint64) -> np.int64:
-    """Return the row of `Table.shrunk` that has gravity and contraction of a subproblem."""
+def shrunk_of(table: WeightTable, sub: np.uint64) -> np.int64:
+    """Return the row of `WeightTable.shrunk` that has gravity and contraction of a subproblem."""
     return min(np.int64(sub), np.int64(len(table.shrunk) - 1))
 
 
 @on_demand
-def apply_shrunk(table: Table, sub: np.uint64) -> None:
+def apply_shrunk(table: WeightTable, sub: np.uint64) -> None:
     """Replace the weights that share the gravity and contraction of a subproblem by their effective values."""
     own = shrunk_of(table, sub)
     gravity, contraction = np.float32(table.shrunk[own, 0]), np.float32(table.shrunk[own, 1])

@@ -49,7 +49,7 @@ class DamagedCacheError(DataError):
         self.reason = reason
 
 
-class Writer:
+class CacheWriter:
     """Write a cache, which exists under its name only after `finish`.
 
     Without a path, the file has no name and disappears when it is closed.
@@ -116,13 +116,13 @@ FACTS = Record(
 )
 
 
-class Reader:
+class CacheReader:
     """Iterate over the batches of a complete cache; every iteration begins with the first.
 
     DamagedCacheError is raised at once if the file is incomplete, and while iterating if a block is not the one that
     was written.
 
-    `facts` are what `Writer.finish` was given, and the size and checksum of each block.
+    `facts` are what `CacheWriter.finish` was given, and the size and checksum of each block.
     """
 
     def __init__(self, file: IO[bytes], name: str, classes: bool) -> None:

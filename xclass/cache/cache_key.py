@@ -28,8 +28,8 @@ def make_key(
 ) -> dict[str, Any]:
     """Return the part of the key that does not depend on the data.
 
-    `parse` has the options of the parser, `labels` is the kind of the labels, see `Reduction`, and `limit` the number
-    of lines to read, None for all.
+    `parse` has the options of the parser, `labels` is the kind of the labels, see `ReductionRecord`, and `limit` the
+    number of lines to read, None for all.
     """
     return {
         "version": VERSION,

@@ -29,7 +29,7 @@ from ..text.reader import Reader as TextReader
 from ..text.reader import is_pipe
 from ..text.text_format import TextFormat
 from . import cache_key
-from .cache_file import MAGIC, DamagedCacheError, Reader, Writer
+from .cache_file import MAGIC, CacheReader, CacheWriter, DamagedCacheError
 
 SHOWN = 64  # bytes at the beginning of a file that tell what it is
 VW_CACHE = re.compile(rb"[\x01-\x20]\0{7}[0-9]+(?:\.[0-9]+)+\0c")  # the version of VW, and the kind of the file
@@ -40,7 +40,7 @@ def beside_data(paths: Sequence[str]) -> str:
     return f"{paths[0]}.cache"
 
 
-class Options(OptionGroup):
+class CacheOptions(OptionGroup):
     cache: bool = option(
         "keep the parsed examples in DATA.cache, and read that file instead of the data if it was made from the same "
         "data",
@@ -71,7 +71,7 @@ class Source:
     def __init__(
         self,
         reader: TextReader,
-        options: Options,
+        options: CacheOptions,
         key: dict[str, Any],
         constant: bool,
         passes: int,
@@ -89,9 +89,9 @@ class Source:
         self._passes = passes
         self._needed = needed
         self._pass = 0
-        self._writer: Writer | None = None
+        self._writer: CacheWriter | None = None
         # the cache that the next passes read; None before the first pass and if there is none
-        self.complete_cache: Reader | None = None
+        self.complete_cache: CacheReader | None = None
         self._reused = False  # whether the cache existed and fits
         self.notes: list[str] = []  # messages for the user; the caller removes those that it has shown
         self.lines = 0  # number of lines in all files, known after the first complete pass
@@ -146,7 +146,7 @@ class Source:
             return
         try:
             with open(path, "rb") as file:
-                cache = Reader(file, path, self._classes)
+                cache = CacheReader(file, path, self._classes)
             if not self._are_comparable and not cache_only:
                 reason = "data from a pipe cannot be compared with it"
             else:
@@ -165,7 +165,7 @@ class Source:
         else:
             self.notes.append(f"{path}: the cache is made again: {reason}")
 
-    def _read_from(self, cache: Reader) -> None:
+    def _read_from(self, cache: CacheReader) -> None:
         """Read from this cache in the passes to come and restore the counts and notes of the text."""
         self.complete_cache = cache
         parser = self._text.parser
@@ -318,7 +318,7 @@ class Source:
         if writer is not None:
             self._complete_cache(writer, entries)
 
-    def _complete_cache(self, writer: Writer, entries_before: list[dict[str, Any]] | None) -> None:
+    def _complete_cache(self, writer: CacheWriter, entries_before: list[dict[str, Any]] | None) -> None:
         """Complete the cache and read the next passes from it, unless the data changed during the pass.
 
         `entries_before` are those of the files before the pass; None if the cache is not compared with its data.
@@ -348,21 +348,21 @@ class Source:
         try:
             writer.finish(facts)
             if not self._reparse:
-                self._read_from(Reader(writer.file, self.path or "temporary cache", self._classes))
+                self._read_from(CacheReader(writer.file, self.path or "temporary cache", self._classes))
         except OSError as error:
             self._continue_without_cache(error)
             return
         writer.abandon()
         self._writer = None
 
-    def _new_writer(self) -> Writer | None:
+    def _new_writer(self) -> CacheWriter | None:
         """Return a writer for the cache of this pass, or None if it needs none or cannot be written."""
         if self.path is None and (self._pass >= self._passes or self._reparse):
             return None
         if self._reparse and self._pass > 1:
             return None
         try:
-            return Writer(self.path, self._classes, self._constant)
+            return CacheWriter(self.path, self._classes, self._constant)
         except OSError as error:
             self._continue_without_cache(error)
             return None

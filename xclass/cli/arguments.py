@@ -20,7 +20,7 @@ from . import help_text, subcommands, vw_flags
 
 if TYPE_CHECKING:  # importing these takes time
     from ..options.resolve import OptionGroups
-    from ..reductions.core.base import Reduction
+    from ..reductions.core.base import ReductionRecord
 
 RESUME, RESUME_RUN = "--resume", "--resume_run"  # the first one is an option of models, too, but with a value
 VALUED = ("--node_only", "--randomized_routing")  # flags that had a value in the VW of the recall tree's paper
@@ -28,7 +28,7 @@ HELP_FLAGS = ("--help", "--help_all", "--version")
 COMPLETION = "_XCLASS_COMPLETE"  # environment variable that the shell sets when it asks for completions
 
 
-def complete(groups: OptionGroups, reductions: Iterable[Reduction]) -> int:
+def complete(groups: OptionGroups, reductions: Iterable[ReductionRecord]) -> int:
     """Print the completions, or the script, that the shell requests and return the exit status."""
     import click  # which takes time
     from click.shell_completion import CompletionItem, shell_complete
@@ -59,7 +59,7 @@ def complete(groups: OptionGroups, reductions: Iterable[Reduction]) -> int:
     return shell_complete(command, {}, "xclass", COMPLETION, os.environ[COMPLETION])
 
 
-def read(groups: OptionGroups, reductions: Sequence[Reduction], argv: Sequence[str]) -> dict[str, Any]:
+def read(groups: OptionGroups, reductions: Sequence[ReductionRecord], argv: Sequence[str]) -> dict[str, Any]:
     """Return the options that the user typed, field name -> value; those of `vw_flags.OPTIONS` have names of their own.
 
     If help or the version was requested, the result has a single key, "help" or "version", whose value is the text to

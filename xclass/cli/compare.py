@@ -22,7 +22,7 @@ DESCRIPTION = "the comparison"
 WORSE = 3  # exit status if a run is worse than the first
 
 
-class Options(OptionGroup):
+class CompareOptions(OptionGroup):
     """Declare the options of the subcommand."""
 
     json: str | None = option("write the comparison to this file, as JSON", writes=DESCRIPTION)
@@ -45,14 +45,14 @@ class Options(OptionGroup):
 
 def declared() -> Mapping[str, Option]:
     """Return the options and arguments, by field name."""
-    return {**options_of(Options), **of_data("the data that the predictions are about, with labels")}
+    return {**options_of(CompareOptions), **of_data("the data that the predictions are about, with labels")}
 
 
 def run(words: Sequence[str]) -> int:
     """Compare runs as the words after `xclass compare` say, and return the exit status."""
     given = read(words, USAGE, declared())
     source = take_data(given)
-    options = Options(**given)
+    options = CompareOptions(**given)
     paths = options.runs
     if len(paths) < 2:
         raise UsageError(f"give two files or more to compare; usage: {USAGE}")

@@ -16,8 +16,8 @@ from ..text.malformed import LEARN_LISTS
 
 if TYPE_CHECKING:  # importing these takes time
     from ..api.configuration import Config
-    from ..api.model_contents import Contents
-    from ..reductions.core.base import Reduction
+    from ..api.model_contents import ModelContents
+    from ..reductions.core.base import ReductionRecord
     from ..text import reader
 
 NUMBERS_ANYWAY = (
@@ -33,8 +33,8 @@ LOSSES_OF_TWO = ("logistic", "hinge")  # losses of labels -1 and 1; any other on
 
 def option_groups(
     names: Collection[str] | None = None,
-) -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
-    """Return `groups_of` the reductions with these names, by default of all, and their `Reduction` records."""
+) -> tuple[dict[str, type[OptionGroup]], Sequence[ReductionRecord]]:
+    """Return `groups_of` the reductions with these names, by default of all, and their `ReductionRecord` records."""
     from ..reductions import registry
 
     names = registry.all_names() if names is None else names
@@ -49,21 +49,21 @@ def groups_of(names: Collection[str]) -> dict[str, type[OptionGroup]]:
     from ..reductions import presets
     from ..run import passes, shuffle, timing
     from ..run.inspect import options as inspect
-    from ..run.options import Options as RunOptions
+    from ..run.options import RunOptions as RunOptions
     from ..run.results import options as results
     from ..text import reader
 
     groups: dict[str, type[OptionGroup]] = {
-        "multiclass": presets.Options,
+        "multiclass": presets.PresetOptions,
         "run": RunOptions,
-        "reader": reader.Options,
-        "cache": cache.Options,
-        "passes": passes.Options,
-        "shuffle": shuffle.Options,
-        "inspect": inspect.Options,
-        "timing": timing.Options,
-        "cluster": cluster.Options,
-        "results": results.Options,
+        "reader": reader.ReaderOptions,
+        "cache": cache.CacheOptions,
+        "passes": passes.PassOptions,
+        "shuffle": shuffle.ShuffleOptions,
+        "inspect": inspect.InspectOptions,
+        "timing": timing.TimingOptions,
+        "cluster": cluster.ClusterOptions,
+        "results": results.ResultOptions,
     }
     of_learners = configuration.option_groups(names)
     groups.update({group: options for group, options in of_learners.items() if group not in groups})
@@ -71,7 +71,7 @@ def groups_of(names: Collection[str]) -> dict[str, type[OptionGroup]]:
 
 
 def resolved(
-    given: Mapping[str, Any], contents: Contents | None, defaults: Callable[[Config], Config] | None = None
+    given: Mapping[str, Any], contents: ModelContents | None, defaults: Callable[[Config], Config] | None = None
 ) -> Config:
     """Resolve the options of a run from those in `given`, field -> value, and the contents of the model of -i.
 
@@ -110,7 +110,7 @@ def prepare_files(given: dict[str, Any], declared: Mapping[str, Option]) -> None
 def add_implied_options(
     given: dict[str, Any],
     groups: Mapping[str, type[OptionGroup]],
-    reductions: Sequence[Reduction],
+    reductions: Sequence[ReductionRecord],
     peeked: reader.Peeked,
     first_lines: Callable[[], tuple[str, Sequence[bytes]]] | None = None,
 ) -> list[str]:
@@ -142,7 +142,9 @@ def add_implied_options(
         from_file = bool(given.get("data"))
         read_on = from_file and not reader.is_pipe(reader.first_of(given["data"]))
         labels = LabelDetector(read_on, only_names, may_be_lists or not only_names)
-        options = reader.Options(**{name: given[name] for name in options_of(reader.Options) if name in given})
+        options = reader.ReaderOptions(
+            **{name: given[name] for name in options_of(reader.ReaderOptions) if name in given}
+        )
         lines: Sequence[bytes] | None = None
         if first_lines is not None and from_file:
             path, lines = first_lines()
@@ -222,11 +224,11 @@ def of_data(help: str) -> dict[str, Option]:
     """Return the options of the data, by field name; `help` says what -d is."""
     from ..text import reader
 
-    options = options_of(reader.Options)
+    options = options_of(reader.ReaderOptions)
     return {**options, "data": dataclasses.replace(options["data"], help=help, default_text=None)}
 
 
-def take_data(given: dict[str, Any], others: str = "") -> reader.Options:
+def take_data(given: dict[str, Any], others: str = "") -> reader.ReaderOptions:
     """Take the options of the data out of `given`, field -> value, and return them.
 
     `others` is an option of further data that are read in the same way.
@@ -234,7 +236,7 @@ def take_data(given: dict[str, Any], others: str = "") -> reader.Options:
     from ..text import reader
 
     if "data" not in given and others not in given:
-        for name in ("threads", *options_of(reader.Options)):
+        for name in ("threads", *options_of(reader.ReaderOptions)):
             if name in given:
                 raise UsageError(f"--{name} has no effect: no data are read; leave it out, or give data with -d FILE")
-    return taken(given, reader.Options)
+    return taken(given, reader.ReaderOptions)

@@ -12,7 +12,7 @@ from ..options.spelling import suggestion
 from . import subcommands
 
 if TYPE_CHECKING:  # importing reductions takes time
-    from ..reductions.core.base import Reduction
+    from ..reductions.core.base import ReductionRecord
 
 Rows: TypeAlias = Sequence[tuple[str, str]]
 WIDTH = 100  # columns of a help text at most
@@ -53,10 +53,10 @@ class Section:
     title: str
     summary: str
     options: Mapping[str, Option]
-    record: Reduction | None = None
+    record: ReductionRecord | None = None
 
 
-def sections(groups: Mapping[str, type[OptionGroup]], reductions: Iterable[Reduction]) -> list[Section]:
+def sections(groups: Mapping[str, type[OptionGroup]], reductions: Iterable[ReductionRecord]) -> list[Section]:
     """Arrange the options of all groups under the headings of the help."""
     moved = {flag for _, _, flags in HEADINGS for flag in flags}
     arranged = []

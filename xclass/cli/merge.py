@@ -17,7 +17,7 @@ INTRO = (
 )
 
 
-class Options(OptionGroup):
+class MergeOptions(OptionGroup):
     """Declare the options of the subcommand."""
 
     models: tuple[str, ...] = option("the models", flags=("MODEL...",), reads=True, needed="no models to merge")
@@ -31,12 +31,12 @@ class Options(OptionGroup):
     quiet: bool = option("print nothing unless there is an error")
 
 
-declared = partial(options_of, Options)
+declared = partial(options_of, MergeOptions)
 
 
 def run(words: Sequence[str]) -> int:
     """Merge models as the words after `xclass merge` say, and return the exit status."""
-    options = Options(**read(words, USAGE, declared()))
+    options = MergeOptions(**read(words, USAGE, declared()))
     models, path = options.models, options.final_regressor
 
     from .. import merging

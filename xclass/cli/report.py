@@ -18,7 +18,7 @@ INTRO = (
 )
 
 
-class Options(OptionGroup):
+class ReportOptions(OptionGroup):
     """Declare the options of the subcommand."""
 
     initial_regressor: str = option(
@@ -58,14 +58,14 @@ class Options(OptionGroup):
 
 def declared() -> Mapping[str, Option]:
     """Return the options, by field name."""
-    return {**options_of(Options), **of_data("labelled data that the model has not learned from")}
+    return {**options_of(ReportOptions), **of_data("labelled data that the model has not learned from")}
 
 
 def run(words: Sequence[str]) -> int:
     """Write a report as the words after `xclass report` say, and return the exit status."""
     given = read(words, USAGE, declared())
     source = take_data(given, "train")
-    options = Options(**given)
+    options = ReportOptions(**given)
     model, path = options.initial_regressor, options.output
     if not path and not options.json:
         raise UsageError(
@@ -80,7 +80,9 @@ def run(words: Sequence[str]) -> int:
     from ..run.report.console import Console
     from ..system import output_file, thread_limit
 
-    request = contents.Request(model, source, options.train, options.top, options.min_examples, options.class_names)
+    request = contents.ReportRequest(
+        model, source, options.train, options.top, options.min_examples, options.class_names
+    )
     if path:
         figures.check_installed()
 

@@ -66,7 +66,7 @@ OF_ONE_MODEL = {
 }
 
 
-class Options(OptionGroup):
+class ServeOptions(OptionGroup):
     """Declare the options of the subcommand beside those of a server."""
 
     initial_regressor: str = option("the model", flags=("-i", "--initial_regressor"), reads=True)
@@ -105,11 +105,11 @@ class DaemonOptions(OptionGroup):
 def declared() -> dict[str, Option]:
     """Return the options, by field name."""
     from ..reductions.core import probabilities
-    from ..serving.options import Options as ServerOptions
+    from ..serving.options import ServerOptions as ServerOptions
 
-    listing = options_of(probabilities.Options)
+    listing = options_of(probabilities.ListingOptions)
     lists = {name: listing[name] for name in LISTS}
-    return {**options_of(Options), **lists, **options_of(ServerOptions)}
+    return {**options_of(ServeOptions), **lists, **options_of(ServerOptions)}
 
 
 def run_daemon(words: Sequence[str]) -> int:
@@ -180,13 +180,13 @@ def run(
     from ..reductions.core import probabilities
     from ..run.report.console import OperatorConsole
     from ..serving import models, server
-    from ..serving.options import Options as ServerOptions
+    from ..serving.options import ServerOptions as ServerOptions
     from ..serving.service import Service
     from ..system import thread_limit
 
-    o, options = taken(given, Options), taken(given, ServerOptions)
+    o, options = taken(given, ServeOptions), taken(given, ServerOptions)
     lists = {name: given.pop(name) for name in LISTS if name in given}
-    listing = probabilities.Options(**lists) if lists else None
+    listing = probabilities.ListingOptions(**lists) if lists else None
     console = OperatorConsole(o.quiet)
     for note in notes:
         console.info(note)
@@ -248,7 +248,7 @@ def name_of_model(path: str | None) -> str:
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else "model"
 
 
-def loaded(o: Options, given: Mapping[str, Any]) -> Any:
+def loaded(o: ServeOptions, given: Mapping[str, Any]) -> Any:
     """Return the `Learner` to serve; `given` are the options of a learner, field -> value."""
     from ..api import configuration, model_contents
     from ..api.learner import DEFAULT, Learner

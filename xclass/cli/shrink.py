@@ -19,7 +19,7 @@ INTRO = (
 )
 
 
-class Options(OptionGroup):
+class ShrinkOptions(OptionGroup):
     """Declare the options of the subcommand."""
 
     models: tuple[str, ...] = option("the model", flags=("MODEL",), reads=True, needed="give one model to shrink")
@@ -50,14 +50,14 @@ class Options(OptionGroup):
 def declared() -> Mapping[str, Option]:
     """Return the options and arguments, by field name."""
     data = of_data("data with labels, on which the error is measured before and after")
-    return {**options_of(Options), **data}
+    return {**options_of(ShrinkOptions), **data}
 
 
 def run(words: Sequence[str]) -> int:
     """Shrink a model as the words after `xclass shrink` say, and return the exit status."""
     given = read(words, USAGE, declared())
     source = take_data(given)
-    options = Options(**given)
+    options = ShrinkOptions(**given)
     if len(options.models) != 1:
         raise UsageError(f"give one model to shrink, not {len(options.models)}; usage: {USAGE}")
     if options.keep == 0:

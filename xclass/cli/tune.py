@@ -36,9 +36,9 @@ def declared() -> dict[str, Option]:
     """Return the options of the search and those that say what is read, by field name."""
     from ..cache import source as cache
     from ..text import reader
-    from ..tuning.options import Options
+    from ..tuning.options import TuneOptions
 
-    return {**options_of(reader.Options), **options_of(cache.Options), **options_of(Options)}
+    return {**options_of(reader.ReaderOptions), **options_of(cache.CacheOptions), **options_of(TuneOptions)}
 
 
 def _search(words: Sequence[str]) -> Search:
@@ -49,7 +49,7 @@ def _search(words: Sequence[str]) -> Search:
     from ..reductions import presets
     from ..text import reader
     from ..tuning import settings
-    from ..tuning.options import Options
+    from ..tuning.options import TuneOptions
     from ..tuning.search import Search
 
     known = {**configuration.options_of_learner(), "passes": settings.declared()["passes"], **declared()}
@@ -57,15 +57,15 @@ def _search(words: Sequence[str]) -> Search:
     if files:
         given["data"] = (*given.get("data", ()), *files)
     prepare_files(given, known)
-    options = taken(given, Options)
-    kept = taken(given, cache.Options)
+    options = taken(given, TuneOptions)
+    kept = taken(given, cache.CacheOptions)
     if given.get("vw_exact"):
         raise UsageError("--vw_exact fixes what would be searched, so that predictions agree with VW's; leave it out")
     groups, reductions = option_groups()
     peeked = reader.Peeked()
     _check_data(given.get("data", ()), options.final_regressor)
     notes = add_implied_options(given, groups, reductions, peeked)
-    read = {name: given.pop(name) for name in options_of(reader.Options) if name in given}
+    read = {name: given.pop(name) for name in options_of(reader.ReaderOptions) if name in given}
     names = [record.name for record in reductions]
     chosen = [name for name in (*names, *presets.reductions(names)) if name in given]
     if not chosen:

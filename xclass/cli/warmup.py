@@ -14,7 +14,7 @@ from . import merge
 from .declared import read, resolved
 
 if TYPE_CHECKING:  # importing reductions takes time
-    from ..reductions.core.base import Reduction
+    from ..reductions.core.base import ReductionRecord
     from ..run.report.console import Console
 
 USAGE = "xclass warmup [OPTIONS] [REDUCTION...]"
@@ -47,7 +47,7 @@ EXAMPLES = {  # two examples in each format, by the extension
 }
 
 
-class Options(OptionGroup):
+class WarmupOptions(OptionGroup):
     """Declare the options of the subcommand."""
 
     reductions: tuple[str, ...] = option("the reductions", flags=("REDUCTION...",), default_text=", ".join(COMMON))
@@ -59,12 +59,12 @@ class Options(OptionGroup):
     quiet: bool = option("print nothing unless there is an error")
 
 
-declared = partial(options_of, Options)
+declared = partial(options_of, WarmupOptions)
 
 
 def run(words: Sequence[str]) -> int:
     """Compile kernels as the words after `xclass warmup` say, and return the exit status."""
-    options = Options(**read(words, USAGE, declared()))
+    options = WarmupOptions(**read(words, USAGE, declared()))
 
     from ..api import configuration
     from ..kernels import compiling, jit
@@ -121,7 +121,7 @@ def use(name: str) -> None:
             _use_command(record, labels[record.labels], {**options, **named})
 
 
-def _use_library(record: Reduction, labels: Sequence[str], name: str, options: Mapping[str, Any]) -> None:
+def _use_library(record: ReductionRecord, labels: Sequence[str], name: str, options: Mapping[str, Any]) -> None:
     """Learn and predict rows of numbers, and serve the learner if it has columns for them."""
     import numpy as np
 
@@ -146,7 +146,7 @@ def _use_library(record: Reduction, labels: Sequence[str], name: str, options: M
         learner.core.reduction.can_learn(np.array([1, 2]))  # as workers of a cluster ask
 
 
-def _use_command(record: Reduction, labels: Sequence[str], options: Mapping[str, Any]) -> None:
+def _use_command(record: ReductionRecord, labels: Sequence[str], options: Mapping[str, Any]) -> None:
     """Learn from a file, learn on, predict, merge, and serve what was learned."""
     from ..api.inputs import Documents
     from ..api.learner import load
@@ -186,7 +186,7 @@ def read_files(name: str) -> None:
             _run(**options, data=(str(data),), **(of_text if extension == "vw" else {}))
 
 
-def _chosen(name: str) -> tuple[Reduction, dict[str, Any]]:
+def _chosen(name: str) -> tuple[ReductionRecord, dict[str, Any]]:
     """Return the record of a reduction, and the options that choose it, field -> value."""
     from ..reductions import presets, registry
     from ..reductions.core import base

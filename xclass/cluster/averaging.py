@@ -24,7 +24,7 @@ from .. import merging
 from ..api import model_contents
 from ..api.configuration import Config
 from ..api.learner_core import LearnerCore
-from ..api.model_contents import Contents
+from ..api.model_contents import ModelContents
 from ..array_types import UInt8s
 from ..data.batch import Batch
 from ..errors import XclassError
@@ -32,18 +32,18 @@ from ..reductions.core import label_arrays
 from ..reductions.core.contract import BatchTask
 from . import delta
 from .delta import Delta
-from .part_learner import Fresh, Learned, Work, add_names
+from .part_learner import Fresh, Learned, PartWork, add_names
 from .part_stream import Cursor
 from .run_state import State
-from .shards import Part
+from .shards import DataPart
 
-Execute = Callable[[Contents | None, Sequence[Work]], Iterator[Learned]]  # results in the order of the work
+Execute = Callable[[ModelContents | None, Sequence[PartWork]], Iterator[Learned]]  # results in the order of the work
 
 
 class Round(NamedTuple):
     """Hold what happened in a round."""
 
-    works: list[Work]
+    works: list[PartWork]
     learned: list[Learned]
     added: list[BatchTask]  # tasks of the examples by which classes were added
     tallies: dict[str, Any] | None  # of these examples, see `Learner.tallies`; None if there are none
@@ -63,7 +63,9 @@ class Averaging:
     rounds : number of rounds that have ended
     """
 
-    def __init__(self, config: Config, parts: Sequence[Part], execute: Execute, contents: Contents | None) -> None:
+    def __init__(
+        self, config: Config, parts: Sequence[DataPart], execute: Execute, contents: ModelContents | None
+    ) -> None:
         self._config, self._parts, self._execute = config, parts, execute
         self.model = None if contents is None else _with_arrays(contents)
         self._learner: LearnerCore | None = None  # of `model`, if a round has merged it
@@ -99,15 +101,15 @@ class Averaging:
             for i, (position, ended) in enumerate(zip(state["positions"], state["ended"], strict=True))
         ]
 
-    def _works(self) -> list[Work]:
+    def _works(self) -> list[PartWork]:
         """Return what is to be learned in the next round, nothing at the end of the pass."""
         examples = self._config.cluster.sync_every
         left = [(part, cursor) for part, cursor in zip(self._parts, self.cursors, strict=True) if not cursor.done]
         if self._empty and self.rounds == 0:
             left, examples = left[:1], self.start
-        return [Work(part, cursor, examples, self.passes_ended, len(left) == 1) for part, cursor in left]
+        return [PartWork(part, cursor, examples, self.passes_ended, len(left) == 1) for part, cursor in left]
 
-    def _round(self, works: list[Work]) -> Round:
+    def _round(self, works: list[PartWork]) -> Round:
         learned = list(self._execute(self.model, works))
         fresh = _first_of_each([(work.part, one.fresh) for work, one in zip(works, learned, strict=True)])
         read = [(one.contents, one.arrays) for one in learned if one.contents is not None and one.arrays is not None]
@@ -145,7 +147,7 @@ class Averaging:
         self.model = _with_arrays(learner.contents())
         self.damaged = False
 
-    def _merge(self, read: Sequence[tuple[Contents, Delta]], base: Contents) -> list[str]:
+    def _merge(self, read: Sequence[tuple[ModelContents, Delta]], base: ModelContents) -> list[str]:
         """Replace the learner by one merged from what was learned from some parts; return notes for the user."""
         notes: list[str] = []
         if read:
@@ -154,7 +156,7 @@ class Averaging:
             parts = []
             for contents, arrays in read:
                 rest, changes = delta.listed(arrays, base.arrays)
-                parts.append(merging.Part(contents._replace(arrays=delta.decode(rest, base.arrays)), changes))
+                parts.append(merging.ContinuedModel(contents._replace(arrays=delta.decode(rest, base.arrays)), changes))
             self.damaged = True
             self._learner, notes = merging.merged_parts(parts, base, start)
         else:
@@ -165,7 +167,7 @@ class Averaging:
             self._learner.reduction.end_pass()
         return notes
 
-    def _add_classes(self, learner: LearnerCore, fresh: Sequence[tuple[Part, Fresh]]) -> list[BatchTask]:
+    def _add_classes(self, learner: LearnerCore, fresh: Sequence[tuple[DataPart, Fresh]]) -> list[BatchTask]:
         """Learn the first example of each new class, and return the tasks; these examples no longer wait."""
         tasks: list[BatchTask] = []
         for part, one in fresh:
@@ -183,9 +185,9 @@ class Averaging:
         return tasks
 
 
-def _first_of_each(fresh: Sequence[tuple[Part, Sequence[Fresh]]]) -> list[tuple[Part, Fresh]]:
+def _first_of_each(fresh: Sequence[tuple[DataPart, Sequence[Fresh]]]) -> list[tuple[DataPart, Fresh]]:
     """Return the first example of each class, or all lists, in the order of parts and positions."""
-    found: dict[Any, tuple[Part, Fresh]] = {}
+    found: dict[Any, tuple[DataPart, Fresh]] = {}
     for part, several in fresh:
         for one in several:
             key: Any = one.name if one.name is not None else float(one.batch.label[0])
@@ -193,17 +195,17 @@ def _first_of_each(fresh: Sequence[tuple[Part, Sequence[Fresh]]]) -> list[tuple[
     return list(found.values())
 
 
-def _with_arrays(contents: Contents) -> Contents:
+def _with_arrays(contents: ModelContents) -> ModelContents:
     """Return contents with contiguous arrays, which can be sent and compared."""
     return contents._replace(
         arrays={name: np.ascontiguousarray(np.asarray(array)) for name, array in contents.arrays.items()}
     )
 
 
-def as_bytes(contents: Contents) -> UInt8s:
+def as_bytes(contents: ModelContents) -> UInt8s:
     """Return the bytes of the file of a model as an array, which workers on the same node share."""
     return np.frombuffer(model_contents.to_bytes(contents), np.uint8)
 
 
-def from_bytes(model: UInt8s) -> Contents:
+def from_bytes(model: UInt8s) -> ModelContents:
     return model_contents.from_bytes(model.data)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..api.configuration import Config, chosen_name
 from ..api.learner_core import LearnerCore
-from ..api.model_contents import Contents
+from ..api.model_contents import ModelContents
 from ..data import class_names
 from ..errors import ModelError, UsageError
 from ..merging import NAMES
@@ -23,8 +23,8 @@ from ..run.signals import interrupt_told
 from . import run_state, shards
 from .averaging import Averaging, Round
 from .engines import ClusterEngine
-from .options import Options
-from .part_learner import Learned, PartLearner, Work
+from .options import ClusterOptions
+from .part_learner import Learned, PartLearner, PartWork
 from .predicting import Predicting
 from .session import Session
 
@@ -57,7 +57,7 @@ class AveragedLearner(LearnerCore):
         self.names.append(list(names[len(self.names.names) :]))
         self.names.highest_seen = max(self.names.highest_seen, len(names))
 
-    def contents(self) -> Contents:
+    def contents(self) -> ModelContents:
         """Return the contents of a model file; raise ModelError if the model is damaged."""
         if self.averaging.damaged:
             raise ModelError(
@@ -77,7 +77,7 @@ class Averaged(ClusterEngine):
     _counts: Any = None  # of the run that is continued
     _saved = 0  # examples at the last checkpoint
 
-    def learner(self, contents: Contents | None) -> LearnerCore:
+    def learner(self, contents: ModelContents | None) -> LearnerCore:
         config, state = self.run.config, None
         tallies: Mapping[str, Any] = {}
         if config.cluster.resume_run:
@@ -107,7 +107,7 @@ class Averaged(ClusterEngine):
             *run_state.notes(config, self.run.progress.examples),
         ]
 
-    def _learn(self, model: Contents | None, works: Sequence[Work]) -> Iterator[Learned]:
+    def _learn(self, model: ModelContents | None, works: Sequence[PartWork]) -> Iterator[Learned]:
         ref = None if model is None else self._session.put(model)
         answers = self._session.answers(
             self._workers, [self._worker_of(work) for work in works],
@@ -115,7 +115,7 @@ class Averaged(ClusterEngine):
         )  # fmt: skip
         return (one for _, one in answers)
 
-    def _worker_of(self, work: Work) -> int:
+    def _worker_of(self, work: PartWork) -> int:
         return (work.part.number - 1) % len(self._workers)
 
     def run_pass(self) -> None:
@@ -179,9 +179,9 @@ def first_lines(
             errors.append(error)
     if len(errors) == len(possible):
         raise errors[0]
-    options = {name: given[name] for name in options_of(Options) if name in given}
+    options = {name: given[name] for name in options_of(ClusterOptions) if name in given}
     session = closing.enter_context(
-        Session(Options(**options), tell := Console(bool(given.get("quiet"))).info, tell=tell)
+        Session(ClusterOptions(**options), tell := Console(bool(given.get("quiet"))).info, tell=tell)
     )
     path = shards.find(session, given["data"], "").paths[0]
     return path, list(session.call(shards.first_lines, os.getcwd(), path).split(b"\n"))
@@ -204,7 +204,7 @@ def engine_of(config: Config) -> type[ClusterEngine]:
     return Averaged
 
 
-def execute(config: Config, contents: Contents | None, notes: Sequence[str]) -> int:
+def execute(config: Config, contents: ModelContents | None, notes: Sequence[str]) -> int:
     """Execute a run with --workers and return its exit status."""
     if not config.reader.data:
         raise UsageError("--workers: the workers open the data themselves; give files, patterns or URLs by -d")

@@ -12,7 +12,7 @@ from ..text.text_format import TextFormat
 from .part_progress import JoinedProgress
 from .part_worker import NO_COST, Cost, PartResult, added, cost_line
 from .session import Session
-from .shards import Files, Part
+from .shards import DataPart, PartFiles
 
 
 class RemoteSource:
@@ -55,7 +55,7 @@ class ClusterEngine(Engine):
 
     new_progress = JoinedProgress
 
-    def __init__(self, session: Session, files: Files) -> None:
+    def __init__(self, session: Session, files: PartFiles) -> None:
         self._session, self._files = session, files
         self._workers: Sequence[Any] = ()
         self._costs: list[Cost] = []
@@ -73,7 +73,7 @@ class ClusterEngine(Engine):
         banner = as_vw if self.run.options.vw_exact else [data_line(paths[0], len(paths))]
         return RemoteSource(paths[0], sum(sizes) * self.run.config.passes.passes if known else None, banner)
 
-    def _add(self, part: Part, worker: int, result: PartResult) -> None:
+    def _add(self, part: DataPart, worker: int, result: PartResult) -> None:
         """Add what a worker, from 0, tells about a part, and show what is due."""
         run, reader, progress = self.run, self.run.reader, self.run.progress
         assert isinstance(reader, RemoteSource) and isinstance(progress, JoinedProgress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..options.declare import SECONDS, OptionGroup, Rule, conflict, option, refused
+from ..options.declare import SECONDS, OptionGroup, OptionRule, conflict, option, refused
 
 SYNC_EVERY = 4000  # see docs/cluster.md
 NOT_IN_PARTS = {  # options that need all of the data in one process, where workers read parts of it, and why
@@ -16,7 +16,7 @@ NOT_IN_PARTS = {  # options that need all of the data in one process, where work
 }
 
 
-def _in_parts(mode: str, others: Mapping[str, str], **conditions: object) -> Iterator[Rule]:
+def _in_parts(mode: str, others: Mapping[str, str], **conditions: object) -> Iterator[OptionRule]:
     """Yield the rules of a mode in which each worker reads a part of the data; `others` are refused, too."""
     for names, reason in {**NOT_IN_PARTS, **others}.items():
         yield refused(names, f"cannot be combined with {mode}: {reason}", **conditions)
@@ -29,7 +29,7 @@ def _in_parts(mode: str, others: Mapping[str, str], **conditions: object) -> Ite
         )
 
 
-class Options(OptionGroup):
+class ClusterOptions(OptionGroup):
     """Declare the options of a run on a Ray cluster."""
 
     workers: int = option(

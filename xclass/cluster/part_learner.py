@@ -19,7 +19,7 @@ import numpy as np
 from ..api import configuration
 from ..api.configuration import Config, LearnerUse
 from ..api.learner_core import LearnerCore
-from ..api.model_contents import Contents
+from ..api.model_contents import ModelContents
 from ..array_types import Int64s
 from ..data import batch_ops, class_names
 from ..data.batch import Batch
@@ -33,15 +33,15 @@ from .delta import Delta
 from .part_progress import PartProgress
 from .part_stream import Cursor, ModelNumbers, PartStream
 from .part_worker import Counter, PartResult, PartWorker
-from .shards import Part
+from .shards import DataPart
 
 MOST_NOTES = 10  # of a part in a round
 
 
-class Work(NamedTuple):
+class PartWork(NamedTuple):
     """Say what to learn."""
 
-    part: Part
+    part: DataPart
     cursor: Cursor
     examples: int  # number of examples to read
     passes_ended: int
@@ -60,7 +60,7 @@ class Learned(NamedTuple):
     """Hold what was learned from a part in a round."""
 
     result: PartResult
-    contents: Contents | None  # of the model, with the changes of its arrays in `arrays`; None if nothing was read
+    contents: ModelContents | None  # of the model, with the changes of its arrays in `arrays`; None if nothing was read
     arrays: Delta | None
     cursor: Cursor
     fresh: tuple[Fresh, ...]  # in the order of their positions
@@ -76,7 +76,7 @@ class PartLearner(PartWorker):
         self._label_range = configuration.label_range(self._config, spec)
         self._streams: dict[int, tuple[int, PartStream]] = {}  # part -> number of the pass, and its stream
 
-    def learn(self, model: Contents | None, work: Work) -> Learned:
+    def learn(self, model: ModelContents | None, work: PartWork) -> Learned:
         """Learn from the examples that wait and from the next examples of a part.
 
         `model` are the contents of the model of the round, read only; None for a new one.
@@ -103,7 +103,7 @@ class PartLearner(PartWorker):
             result._replace(notes=result.notes[:MOST_NOTES]), contents, arrays, cursor, tuple(round_.fresh.values())
         )
 
-    def _stream(self, work: Work, schema: Schema) -> PartStream:
+    def _stream(self, work: PartWork, schema: Schema) -> PartStream:
         """Return the stream of a part, which continues where it is, or begins another pass."""
         ended, stream = self._streams.get(work.part.number, (-1, None))
         if stream is None or ended != work.passes_ended:
@@ -115,7 +115,7 @@ class PartLearner(PartWorker):
     def _use(self, loaded: bool) -> LearnerUse:
         return LearnerUse(passes=self._config.passes.passes, loaded=loaded, averaged=True)
 
-    def _learner(self, base: Contents | None, work: Work) -> LearnerCore:
+    def _learner(self, base: ModelContents | None, work: PartWork) -> LearnerCore:
         """Return the learner of a round, which uses one processor."""
         config = self._config
         if base is not None:
@@ -227,11 +227,11 @@ class _Round:
                 self.fresh[position] = Fresh(position, None, batch_ops.pick([(batch, np.array([i]))]))
 
 
-def nbytes(contents: Contents) -> int:
+def nbytes(contents: ModelContents) -> int:
     return sum(np.asarray(array).nbytes for array in contents.arrays.values())
 
 
-def add_names(learner: LearnerCore, config: Config, part: Part, names: list[str]) -> None:
+def add_names(learner: LearnerCore, config: Config, part: DataPart, names: list[str]) -> None:
     """Add classes that a part has to a model; raise DataError if the options do not allow as many."""
     known = len(learner.names.names)
     limit = configuration.label_range(config, configuration.spec_of(config, LearnerUse(loaded=True)))

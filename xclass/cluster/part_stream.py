@@ -19,7 +19,7 @@ from ..data import batch_ops
 from ..data.batch import Batch
 from ..data.class_names import Names, key_of
 from ..data.schema import Schema
-from .shards import Part, PartReader
+from .shards import DataPart, PartReader
 
 
 class Cursor(NamedTuple):
@@ -72,7 +72,7 @@ class PartStream:
     """Read a part in one pass; `numbers` may be those of an earlier pass, the others are parameters of `PartReader`."""
 
     def __init__(
-        self, part: Part, config: Config, label_range: LabelRange, numbers: ModelNumbers, schema: Schema
+        self, part: DataPart, config: Config, label_range: LabelRange, numbers: ModelNumbers, schema: Schema
     ) -> None:
         self.reader = PartReader(part, config, numbers.names, label_range, schema)
         self.numbers = numbers

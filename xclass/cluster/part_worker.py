@@ -51,7 +51,7 @@ class PartResult(NamedTuple):
     """Hold what a worker tells about the examples of a part, besides what it has learned or predicted."""
 
     counts: PartProgress
-    tallies: dict[str, Any]  # see `reductions.core.base.Learner.tallies`
+    tallies: dict[str, Any]  # see `reductions.core.base.Reduction.tallies`
     examples: ExampleNotes
     idle: tuple[IdleArguments, ...]
     notes: tuple[str, ...]  # warnings

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..api.learner_core import LearnerCore
-from ..api.model_contents import Contents
+from ..api.model_contents import ModelContents
 from ..array_types import UInt8s
 from ..reductions.core.contract import BatchTask
 from ..run import learner_use, passes
@@ -23,7 +23,7 @@ from .engines import ClusterEngine
 from .part_progress import PartProgress
 from .part_worker import NO_COST, Counter, PartResult, PartWorker
 from .session import Session
-from .shards import Part, PartReader
+from .shards import DataPart, PartReader
 
 AHEAD = 2  # parts for each worker that are predicted before they are written
 
@@ -33,7 +33,7 @@ class Predicted(NamedTuple):
     result: PartResult
 
 
-class Predictor(PartWorker):
+class PredictingWorker(PartWorker):
     """Hold the whole model in a worker that predicts parts; the base class of the actors."""
 
     _learner: LearnerCore | None = None
@@ -46,14 +46,14 @@ class Predictor(PartWorker):
             self._learner.reduction.begin_pass(0, threads=1)
         return self._learner
 
-    def _reader(self, learner: LearnerCore, part: Part) -> PartReader:
+    def _reader(self, learner: LearnerCore, part: DataPart) -> PartReader:
         return PartReader(part, self._config, learner.names, learner.label_range, learner.schema)
 
 
-class PartPredictor(Predictor):
+class PartPredictor(PredictingWorker):
     """Predict parts in a worker, for the files of a run."""
 
-    def predict(self, model: UInt8s | None, part: Part) -> Predicted:
+    def predict(self, model: UInt8s | None, part: DataPart) -> Predicted:
         """Predict a part by the bytes of a model, the same in all calls; None for a new one."""
         self._begin()
         received = 0 if self._learner is not None or model is None else len(model)
@@ -64,7 +64,7 @@ class PartPredictor(Predictor):
         cost = self._cost(predicted.result.counts.examples, sent, received)
         return predicted._replace(result=predicted.result._replace(cost=cost))
 
-    def _predicted(self, learner: LearnerCore, part: Part, folder: Path) -> Predicted:
+    def _predicted(self, learner: LearnerCore, part: DataPart, folder: Path) -> Predicted:
         config = self._config
         learner.reduction.clear_tallies(learner.spec.wanted)
         given = [option for option in ("predictions", "raw_predictions") if getattr(config.run, option) is not None]
@@ -87,7 +87,7 @@ class PartPredictor(Predictor):
 class Predicting(ClusterEngine):
     """Predict for the command."""
 
-    def learner(self, contents: Contents | None) -> LearnerCore:
+    def learner(self, contents: ModelContents | None) -> LearnerCore:
         config = self.run.config
         self._to_predict = shards.pieces(self._files, config.cluster.workers)
         self._model = None if contents is None else self._session.put(as_bytes(contents))
@@ -109,7 +109,7 @@ class Predicting(ClusterEngine):
 
 
 def predicted_in_order(
-    session: Session, workers: Sequence[Any], model: Any, parts: Sequence[Part], *arguments: Any
+    session: Session, workers: Sequence[Any], model: Any, parts: Sequence[DataPart], *arguments: Any
 ) -> Iterator[tuple[int, Any]]:
     """Let workers predict parts, some of them ahead, and yield for each part its worker, from 0, and its answers.
 

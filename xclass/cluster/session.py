@@ -1,6 +1,6 @@
 """Connect to a Ray cluster or start one, check that its nodes run the same versions, and wait for its workers.
 
-    with Session(options, console.info) as session:                  # options: `cluster.options.Options`
+    with Session(options, console.info) as session:                  # options: `cluster.options.ClusterOptions`
         workers = session.actors(Worker, options.workers, argument)  # one processor each; restarted if they die
         refs = [worker.learn.remote(...) for worker in workers]
         result = session.result(refs[0], workers[0], 1)
@@ -26,7 +26,7 @@ from typing import Any
 from ..errors import ClusterError, UsageError, XclassError, install_extra
 from ..run.results import summary
 from ..system import thread_limit
-from .options import Options
+from .options import ClusterOptions
 
 NICENESS = "RAY_worker_niceness"  # variable that sets the priority of Ray's workers
 TOKEN_MODE = "RAY_AUTH_MODE"  # variable that says whether Ray sends a token
@@ -61,7 +61,7 @@ class Session:
 
     def __init__(
         self,
-        options: Options,
+        options: ClusterOptions,
         say: Callable[[str], None],
         environment: dict[str, Any] | None = None,
         tell: Callable[[str], None] | None = None,

@@ -2,7 +2,7 @@
 
     paths = session.call(expand, patterns)                # patterns and URLs -> paths, in order
     sizes = session.call(sizes_of, paths)                 # bytes; None where unknown
-    parts = deal(paths, sizes, count, splittable)         # `Part`s, as many as there are workers
+    parts = deal(paths, sizes, count, splittable)         # `DataPart`s, as many as there are workers
     for batch, line in PartReader(part, config, names).after(position): ...   # in the worker
 
 Idea      A part is a list of whole files or, if there are fewer files than parts, a range of bytes of one file, which
@@ -41,13 +41,13 @@ PEEKED = 1 << 18  # bytes of the first file that show what the labels are
 CHUNK = 1 << 20  # bytes read at a time while lines are counted
 
 
-class Files(NamedTuple):
+class PartFiles(NamedTuple):
     paths: tuple[str, ...]
     sizes: Sequence[int | None]  # bytes, None where unknown
     splittable: bool  # whether the format allows to begin at any line
 
 
-class Part(NamedTuple):
+class DataPart(NamedTuple):
     """Hold the data that one worker learns from."""
 
     number: int  # from 1
@@ -56,10 +56,10 @@ class Part(NamedTuple):
     end: int | None = None  # and before this one; None for all
 
 
-def find(session: Session, data: Sequence[str], text_format: str) -> Files:
+def find(session: Session, data: Sequence[str], text_format: str) -> PartFiles:
     """Return the files of the data, which a node of the cluster finds; raise DataError if nothing matches a pattern."""
     paths, sizes = session.call(files_in, os.getcwd(), data)
-    return Files(paths, sizes, text_format in ("auto", "vw"))
+    return PartFiles(paths, sizes, text_format in ("auto", "vw"))
 
 
 # -- functions that run on a node of the cluster
@@ -134,12 +134,12 @@ class _Collector:
 # -- parts
 
 
-def deal(files: Files, count: int) -> list[Part]:
+def deal(files: PartFiles, count: int) -> list[DataPart]:
     """Deal files to parts: whole files in turn, or ranges of files if there are fewer files than parts."""
     paths, sizes, splittable = files
     if len(paths) >= count:
-        return [Part(number + 1, tuple(paths[number::count])) for number in range(count)]
-    parts: list[Part] = []
+        return [DataPart(number + 1, tuple(paths[number::count])) for number in range(count)]
+    parts: list[DataPart] = []
     for i, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         pieces = count * (i + 1) // len(paths) - count * i // len(paths)
         if pieces > 1 and (size is None or not splittable or streams.ending_of(path)):
@@ -150,16 +150,16 @@ def deal(files: Files, count: int) -> list[Part]:
         for k in range(pieces):
             begin = 0 if k == 0 else (size or 0) * k // pieces
             end = None if k == pieces - 1 else (size or 0) * (k + 1) // pieces
-            parts.append(Part(len(parts) + 1, (path,), begin, end))
+            parts.append(DataPart(len(parts) + 1, (path,), begin, end))
     return parts
 
 
-def pieces(files: Files, count: int) -> list[Part]:
+def pieces(files: PartFiles, count: int) -> list[DataPart]:
     """Return parts whose order is that of the data: each file is one, or its ranges if there are fewer than `count`."""
     if len(files.paths) < count:
         with contextlib.suppress(UsageError):  # each file is one part then
             return deal(files, count)
-    return [Part(number, (path,)) for number, path in enumerate(files.paths, 1)]
+    return [DataPart(number, (path,)) for number, path in enumerate(files.paths, 1)]
 
 
 class PartReader:
@@ -173,7 +173,7 @@ class PartReader:
         mean the same in all parts
     """
 
-    def __init__(self, part: Part, config: Config, names: Names, label_range: LabelRange, schema: Schema) -> None:
+    def __init__(self, part: DataPart, config: Config, names: Names, label_range: LabelRange, schema: Schema) -> None:
         self.part = part
         self.schema = schema.copy(fixed=config.run.testonly)
         self._config, self._names, self._label_range = config, names, label_range
@@ -232,7 +232,7 @@ class PartReader:
 class _Range(io.RawIOBase):
     """Read the lines of a file that begin in the range of a part."""
 
-    def __init__(self, file: FileIO, part: Part) -> None:
+    def __init__(self, file: FileIO, part: DataPart) -> None:
         self._file = file
         self._begin = self._at = _line_at_or_after(file, part.begin)
         self._end = None if part.end is None else _line_at_or_after(file, part.end)

@@ -44,7 +44,7 @@ class SparseRows(Protocol):
     data: ArrayLike
 
 
-class Rows(NamedTuple):
+class MatrixRows(NamedTuple):
     """Hold a matrix in compressed sparse rows, whose columns rise within each row."""
 
     start: Int64s  # int64[n + 1]
@@ -222,7 +222,7 @@ def filled(values: AnyArray) -> AnyArray:
     return np.ma.filled(values, 0) if isinstance(values, np.ma.MaskedArray) else values
 
 
-def rows_of(given: Any) -> Rows:
+def rows_of(given: Any) -> MatrixRows:
     """Return a sparse matrix, of SciPy or with the attributes of `SparseRows`, as compressed sparse rows.
 
     Values are not checked, because that is done piece by piece.
@@ -261,7 +261,7 @@ def rows_of(given: Any) -> Rows:
         value = np.ma.filled(value, 0)
     value = np.asarray(value) if len(value) else np.empty(0, np.float32)
     end = int(start[-1])
-    return _canonical(Rows(start, indices[:end], value[:end]))
+    return _canonical(MatrixRows(start, indices[:end], value[:end]))
 
 
 def _compressed(given: Any, rows: int | None, last: int, reason: str) -> tuple[Int64s, AnyArray]:
@@ -301,7 +301,7 @@ def _check_before_conversion(given: Any, shape: tuple[int, int] | None) -> None:
             whole_numbers(name, numbers, 0, size - 1)
 
 
-def _canonical(rows: Rows) -> Rows:
+def _canonical(rows: MatrixRows) -> MatrixRows:
     """Return rows in which columns rise, with the sums of entries in the same place, as SciPy's `sum_duplicates`."""
     start, column, value = rows
     if _rises(start, column):
@@ -312,7 +312,7 @@ def _canonical(rows: Rows) -> Rows:
     first = np.flatnonzero(np.concatenate([[True], (row[1:] != row[:-1]) | (column[1:] != column[:-1])]))
     native = value.astype(value.dtype.newbyteorder("="), copy=False)
     sums = np.add.reduceat(native, first, dtype=_sum_type(native.dtype))
-    return Rows(np.searchsorted(row[first], np.arange(len(start))), column[first], sums)
+    return MatrixRows(np.searchsorted(row[first], np.arange(len(start))), column[first], sums)
 
 
 def _sum_type(given: np.dtype[Any]) -> np.dtype[Any]:

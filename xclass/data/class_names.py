@@ -51,7 +51,7 @@ WHOLE = re.compile("0|-?[1-9][0-9]*")
 BLANKS = re.compile(r"[ \t\n\r\v\f]+")  # white space as in `bytes.split`
 
 
-class Table(NamedTuple):
+class NameTable(NamedTuple):
     """Map names to numbers by open addressing; name j (from 0) has the letters `start[j]:start[j + 1]`."""
 
     slot: Int32s  # int32[power of two], number of a name, from 1, or 0 if the slot is free
@@ -119,7 +119,7 @@ def class_number(text: UInt8s, begin: Int, end: Int) -> Int:
 
 
 @bare
-def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: Table) -> np.int64:
+def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: NameTable) -> np.int64:
     """Return the slot of the name `data[begin:end]` with the hash `h`, or the free slot where it belongs.
 
     This cannot use `hash_table.probe`: a slot holds the number of a name, and names are compared by their letters.
@@ -140,14 +140,14 @@ def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: Table) -> n
 
 
 @on_demand
-def class_of(data: UInt8s, begin: Int, end: Int, table: Table) -> np.int64:
+def class_of(data: UInt8s, begin: Int, end: Int, table: NameTable) -> np.int64:
     """Return the class named `data[begin:end]` (uint8[...]), 0 if there is none."""
     return np.int64(table.slot[slot_of(data, begin, end, hashing.siphash(data, begin, end, table.key), table)])
 
 
 @jit
 def number_names(
-    data: UInt8s, label: Float64s, row: int, table: Table, count: int, max_names: int, fixed: bool
+    data: UInt8s, label: Float64s, row: int, table: NameTable, count: int, max_names: int, fixed: bool
 ) -> tuple[int, int, int]:
     """Replace positions of names in `label` by the numbers of the names; new names are added to the table.
 
@@ -186,7 +186,7 @@ def number_names(
 
 
 @jit
-def fill_slots(table: Table, count: int) -> None:
+def fill_slots(table: NameTable, count: int) -> None:
     """Insert the first `count` names into a table whose slots are all free; `hash` and `slot` are written."""
     last = len(table.slot) - 1
     for j in range(count):
@@ -223,7 +223,7 @@ class Names:
         self.highest_seen = len(listed)
         self._highest_read = 0
         self.growing = growing
-        self._table: Table | None = None
+        self._table: NameTable | None = None
 
     @property
     def class_list(self) -> list[str] | None:
@@ -289,7 +289,7 @@ class Names:
             needed = int(np.argmax(text[begin:] <= SPACE))  # bytes of the name at most
             table = self._new_table(needed)
 
-    def _new_table(self, extra_letters: int) -> Table:
+    def _new_table(self, extra_letters: int) -> NameTable:
         """Return a new table with space for at least twice as many names, and for `extra_letters` more letters."""
         count = len(self.names)
         self._table = new_table(self.names, 1 << max(10, (2 * count).bit_length()), extra_letters)
@@ -396,7 +396,7 @@ def fault_of(name: str) -> str:
     return "" if spelled(name) else "a name is not empty"
 
 
-def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Table:
+def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> NameTable:
     """Return a table of names; the first one is class 1.
 
     `capacity` is the maximum number of names, 0 or a power of two, and `extra_letters` is space in bytes for more
@@ -412,13 +412,13 @@ def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Ta
     letters = np.zeros(2 * int(end[count]) + extra_letters + 16 * capacity, np.uint8)
     letters[: end[count]] = np.frombuffer("".join(keys).encode("latin-1"), np.uint8)
     key = np.array([secrets.randbits(64) for _ in range(2)], np.uint64)
-    table = Table(np.zeros(max(1, 2 * capacity), np.int32), np.zeros(capacity, np.uint64), end, letters, key)
+    table = NameTable(np.zeros(max(1, 2 * capacity), np.int32), np.zeros(capacity, np.uint64), end, letters, key)
     if count:
         fill_slots(table, count)
     return table
 
 
-def fixed_table(names: Sequence[str]) -> Table:
+def fixed_table(names: Sequence[str]) -> NameTable:
     return new_table(names, 1 << len(names).bit_length() if names else 0)
 
 

@@ -27,7 +27,7 @@ from ..array_types import Float64s, Int64s, UInt8s
 from ..errors import UsageError
 from ..kernels import intrinsics
 from ..kernels.jit import jit
-from ..options.declare import Facts, OptionGroup, Search, no_effect, one_of, option
+from ..options.declare import Facts, OptionGroup, SearchRange, no_effect, one_of, option
 from . import batch_ops
 from .batch import CROSSED_GROUP, PATH_GROUP, Batch, Features, Pool, features_of
 from .namespaces import MOST_FEATURES, IdleArguments, check_features, decode, pieces
@@ -38,7 +38,7 @@ PIECE = 1 << 21  # maximum features of one batch, 16 MB
 PRIME = np.uint64(16777619)
 
 
-def _pairs(facts: Facts) -> Search | None:
+def _pairs(facts: Facts) -> SearchRange | None:
     """Return the pairs of namespaces to try: all of them together, each with itself, and each with each other one."""
     if not facts.groups or len(facts.groups) > MOST_GROUPS or facts.features > MOST_CROSSED:
         return None
@@ -47,7 +47,7 @@ def _pairs(facts: Facts) -> Search | None:
     return one_of((), *dict.fromkeys([("::",), within, *((pair,) for pair in pairs)]), first=(("::",),))
 
 
-class Options(OptionGroup):
+class InteractionOptions(OptionGroup):
     quadratic: tuple[str, ...] = option(
         "cross two namespaces; `:` is any namespace",
         flags=("-q", "--quadratic"),
@@ -269,7 +269,7 @@ class Crosser:
 
     most_features = MOST_FEATURES
 
-    def __init__(self, options: Options, piece: int = PIECE) -> None:
+    def __init__(self, options: InteractionOptions, piece: int = PIECE) -> None:
         self.notes: list[str] = []
         parsed = []
         self.idle = IdleArguments(" and with ")

@@ -47,7 +47,7 @@ ORDINARY_FEATURES = 1 << 20  # up to this number, free memory is not checked
 FIRST_OF_SEVERAL = 0xC0  # from here on, a byte begins a character; those from CONSTANT_GROUP on continue one in UTF-8
 
 
-class Options(OptionGroup):
+class NamespaceOptions(OptionGroup):
     ignore: tuple[str, ...] = option(
         "leave out the namespaces that begin with these letters", metavar="ABC", stored=True
     )
@@ -283,7 +283,7 @@ class NamespaceTransformer:
 
     most_features = MOST_FEATURES
 
-    def __init__(self, options: Options, constant: bool, piece: int = PIECE) -> None:
+    def __init__(self, options: NamespaceOptions, constant: bool, piece: int = PIECE) -> None:
         self.notes: list[str] = []
         self.constant = constant
         self._piece = piece

@@ -34,7 +34,7 @@ from .frames import Frame
 from .schema import DENSE, NUMBER, TEXT, Schema
 
 
-class Part(NamedTuple):
+class NamespaceFeatures(NamedTuple):
     """Hold the features of n examples in one namespace."""
 
     group: int  # first byte of the name of the namespace, UNNAMED_GROUP if it has none
@@ -85,7 +85,7 @@ def interleave(
 # -- batches
 
 
-def batch_of(n: int, parts: Sequence[Part], constant: bool, first_line: int = 1) -> Batch:
+def batch_of(n: int, parts: Sequence[NamespaceFeatures], constant: bool, first_line: int = 1) -> Batch:
     """Return a batch of n unlabelled examples of weight 1 from the features in each namespace."""
     sizes = [len(part.index) for part in parts]
     out = empty(n, sum(sizes) + n * constant, n * (len(parts) + constant))
@@ -109,7 +109,7 @@ PIECE = 1 << 16  # entries, or bytes of text, to convert at a time
 ROWS = 1 << 10  # rows of a dense block to convert at a time, at least
 
 
-class Table(ABC):
+class TableConverter(ABC):
     """Convert the n rows of a table into features; `work` is int64[n + 1], entries, or bytes of text, in the rows
     before each one.
     """
@@ -125,7 +125,7 @@ class Table(ABC):
         """Raise DataError if the table holds a value that is not allowed; the message names its row."""
 
     @abstractmethod
-    def parts(self, low: int, high: int) -> list[Part]:
+    def parts(self, low: int, high: int) -> list[NamespaceFeatures]:
         """Return the features of the rows low..high-1."""
 
     def batch(self, low: int, high: int, constant: bool) -> Batch:
@@ -148,7 +148,7 @@ class Table(ABC):
             low = high
 
 
-class SparseTable(Table):
+class SparseTable(TableConverter):
     def __init__(self, rows: SparseRows, rule: Hashing) -> None:
         self._rule = rule
         self._start, self._column, self._value = self.rows = array_input.rows_of(rows)
@@ -168,14 +168,14 @@ class SparseTable(Table):
                 place = f"row {row}, column {self._column[begin + at]}"
                 raise array_input.wrong_value(place, self._value[begin + at])
 
-    def parts(self, low: int, high: int) -> list[Part]:
+    def parts(self, low: int, high: int) -> list[NamespaceFeatures]:
         begin, end = self._start[low], self._start[high]
         index = feature_names.column_indices(np.ascontiguousarray(self._column[begin:end], np.int64), self._rule)
         value = np.ascontiguousarray(self._value[begin:end], np.float32)
-        return [Part(UNNAMED_GROUP, self._start[low : high + 1] - begin, index, value)]
+        return [NamespaceFeatures(UNNAMED_GROUP, self._start[low : high + 1] - begin, index, value)]
 
 
-class DenseTable(Table):
+class DenseTable(TableConverter):
     """Convert the rows of a number array[n, d], or of n lists of d numbers; into a dense block of at most `widest`."""
 
     def __init__(self, given: Any, rule: Hashing, widest: int = 0) -> None:
@@ -199,14 +199,14 @@ class DenseTable(Table):
                 row, column = divmod(at, values.shape[1])
                 raise array_input.wrong_value(f"row {low + row}, column {column}", values[row, column])
 
-    def parts(self, low: int, high: int) -> list[Part]:
+    def parts(self, low: int, high: int) -> list[NamespaceFeatures]:
         return [] if self._taken else [_dense_part(array_input.filled(self.values[low:high]), self._indices)]
 
     def block(self, low: int, high: int) -> Float32s | None:
         return _rows(array_input.filled(self.values[low:high])) if self._taken else None
 
 
-class TextTable(Table):
+class TextTable(TableConverter):
     """Convert texts, whose words are features without a namespace."""
 
     def __init__(self, given: Sequence[str], rule: Hashing, read: texts.Texts) -> None:
@@ -216,11 +216,11 @@ class TextTable(Table):
     def check(self) -> None:
         """Do nothing, because any text is allowed."""
 
-    def parts(self, low: int, high: int) -> list[Part]:
+    def parts(self, low: int, high: int) -> list[NamespaceFeatures]:
         return [_words(self._given[low:high], UNNAMED_GROUP, int(self._rule.unnamed), self._read)]
 
 
-class FrameTable(Table):
+class FrameTable(TableConverter):
     """Convert the rows of a DataFrame.
 
     Columns of numbers are features without a namespace; other columns are namespaces, whose features are their words,
@@ -232,7 +232,7 @@ class FrameTable(Table):
 
     def __init__(self, frame: Frame, rule: Hashing, hasher: NameHasher, read: texts.Texts, widest: int = 0) -> None:
         self.frame, self._hasher, self._taken = frame, hasher, widest > 0
-        as_written = texts.Texts(texts.Options(text_split="spaces"), rule.hash_all, rule.mask)
+        as_written = texts.Texts(texts.TextOptions(text_split="spaces"), rule.hash_all, rule.mask)
         self._reads = [read if kind == TEXT else as_written for _, kind in frame.columns]
         names = [name for name, _ in frame.columns]
         self._numbers = [j for j, (_, kind) in enumerate(frame.columns) if kind == NUMBER]
@@ -252,7 +252,7 @@ class FrameTable(Table):
             widths = [self.frame.block(j, low, high).shape[1] for j in self._dense]
             self.columns = sum(widths) if self._taken else 0
 
-    def parts(self, low: int, high: int) -> list[Part]:
+    def parts(self, low: int, high: int) -> list[NamespaceFeatures]:
         parts = []
         if self._numbers:
             values = np.array([self.frame.numbers(j, low, high) for j in self._numbers], np.float32).T
@@ -274,7 +274,7 @@ class FrameTable(Table):
 
 def table_of(
     given: Any, rule: Hashing, hasher: NameHasher, known: Schema, read: texts.Texts, widest: int = 0
-) -> Table | None:
+) -> TableConverter | None:
     """Return what converts a sparse matrix, a dense array or a DataFrame; None if `given` is none of these.
 
     `read` says how texts are read. `widest` is the most columns of an array that the learner takes as they are, 0 if it
@@ -299,7 +299,7 @@ def sparse_arrays(given: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return a matrix as compressed sparse rows: int64[n + 1], int64[z] and float32[z]."""
     activate(hide_scipy=False)
     rule = feature_names.new_hashing(0, False, 32)
-    read = texts.Texts(texts.Options(), rule.hash_all, rule.mask)
+    read = texts.Texts(texts.TextOptions(), rule.hash_all, rule.mask)
     table = table_of(given, rule, NameHasher(rule), Schema(), read)
     if not isinstance(table, (SparseTable, DenseTable)):
         raise UsageError(f"{type(given).__name__} {short_repr(given)} is not a sparse matrix or an array of numbers")
@@ -313,11 +313,13 @@ def sparse_arrays(given: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
     return start, column.astype(np.int64), value.astype(np.float32)
 
 
-def _dense_part(values: AnyArray, indices: UInt32s) -> Part:
+def _dense_part(values: AnyArray, indices: UInt32s) -> NamespaceFeatures:
     """Return the entries of a dense matrix as features without a namespace; `indices` are those of its columns."""
     n, columns = values.shape
     start = np.arange(n + 1) * columns
-    return Part(UNNAMED_GROUP, start, np.tile(indices, n), np.ascontiguousarray(values, np.float32).reshape(-1))
+    return NamespaceFeatures(
+        UNNAMED_GROUP, start, np.tile(indices, n), np.ascontiguousarray(values, np.float32).reshape(-1)
+    )
 
 
 def hashed(batch: Batch, rule: Hashing, constant: bool) -> Batch:
@@ -332,6 +334,6 @@ def _rows(values: AnyArray) -> Float32s:
     return np.array(values, np.float32, order="C")
 
 
-def _words(given: Sequence[str], group: int, seed: int, read: texts.Texts) -> Part:
+def _words(given: Sequence[str], group: int, seed: int, read: texts.Texts) -> NamespaceFeatures:
     start, index = texts.part_indices(given, seed, read)
-    return Part(group, start, index, np.ones(len(index), np.float32))
+    return NamespaceFeatures(group, start, index, np.ones(len(index), np.float32))

@@ -36,7 +36,7 @@ LETTERS = b"chars"  # name under which the grams of characters are hashed, as `c
 PADDING = 16  # bytes of a copy behind the text, which hashes may read
 
 
-class Options(OptionGroup):
+class TextOptions(OptionGroup):
     text_split: str = option(
         "how texts are split (not VW text): `marks` takes words of letters and digits, and each punctuation mark or "
         "symbol as a word of its own; `words` leaves these out; `spaces` splits at white space only",
@@ -91,7 +91,7 @@ class TextRules(NamedTuple):
     mask: np.uint32
 
 
-class Work(NamedTuple):
+class TextScratch(NamedTuple):
     """Hold the memory for one text at a time."""
 
     copy: UInt8s  # the text as it is read
@@ -149,7 +149,7 @@ def hashed(text: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) -> 
 
 @bare
 def features(
-    text: UInt8s, begin: Int, end: Int, seed: np.uint32, rules: TextRules, work: Work, index: UInt32s, z: int
+    text: UInt8s, begin: Int, end: Int, seed: np.uint32, rules: TextRules, work: TextScratch, index: UInt32s, z: int
 ) -> int:
     """Write the indices of the features of the text `text[begin:end]` to `index` from z on; return where they end.
 
@@ -195,7 +195,15 @@ def features(
 
 @on_demand
 def written_words(
-    text: UInt8s, begin: Int, end: Int, size: int, seed: np.uint32, rules: TextRules, work: Work, index: UInt32s, z: int
+    text: UInt8s,
+    begin: Int,
+    end: Int,
+    size: int,
+    seed: np.uint32,
+    rules: TextRules,
+    work: TextScratch,
+    index: UInt32s,
+    z: int,
 ) -> int:
     """Write the indices of those words that differ from those of the text as it is read, `work.copy[:size]`."""
     copy, other, kind = (
@@ -219,7 +227,7 @@ def written_words(
 
 @on_demand
 def character_grams(
-    copy: UInt8s, size: int, seed: np.uint32, rules: TextRules, work: Work, index: UInt32s, z: int
+    copy: UInt8s, size: int, seed: np.uint32, rules: TextRules, work: TextScratch, index: UInt32s, z: int
 ) -> int:
     """Write the indices of the grams of characters of `copy[:size]`, a text as it is read, see `features`."""
     kind, word, starts = (
@@ -252,7 +260,7 @@ def character_grams(
 
 @jit
 def indices(
-    text: UInt8s, begin: Int64s, end: Int64s, seed: UInt32s, rules: TextRules, work: Work, most: int
+    text: UInt8s, begin: Int64s, end: Int64s, seed: UInt32s, rules: TextRules, work: TextScratch, most: int
 ) -> tuple[Int64s, UInt32s]:
     """Return the indices of the features of n texts, and int64[n + 1], where those of each text begin.
 
@@ -288,7 +296,7 @@ def word_ranges(text: UInt8s, size: int, rules: TextRules) -> tuple[Int64s, Int6
 # -- Python
 
 
-def resolved(options: Options, other_grams: bool = False) -> dict[str, object]:
+def resolved(options: TextOptions, other_grams: bool = False) -> dict[str, object]:
     """Return the options whose default depends on others, field -> value.
 
     `other_grams` says whether `--ngram` makes the grams of words.
@@ -307,7 +315,7 @@ class Texts:
     UsageError is raised if an option is malformed.
     """
 
-    def __init__(self, options: Options, hash_all: bool, mask: np.uint32) -> None:
+    def __init__(self, options: TextOptions, hash_all: bool, mask: np.uint32) -> None:
         chosen = resolved(options)
         case, form, grams = str(chosen["text_case"]), str(chosen["text_unicode"]), int(str(chosen["text_ngram"]))
         shortest, longest = range_of(options.text_chars)
@@ -342,10 +350,10 @@ def range_of(given: str | None) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def work_for(rules: TextRules, size: int) -> Work:
+def work_for(rules: TextRules, size: int) -> TextScratch:
     """Return memory for texts of at most so many bytes."""
     room = 0 if rules.plain else 2 * size + PADDING
-    return Work(np.empty(room, np.uint8), np.empty(room, np.uint8), np.empty(room, np.int64))
+    return TextScratch(np.empty(room, np.uint8), np.empty(room, np.uint8), np.empty(room, np.int64))
 
 
 def most_features(rules: TextRules, size: int, texts: int) -> int:

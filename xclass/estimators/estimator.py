@@ -27,7 +27,7 @@ from ..kernels import jit
 from ..options.declare import options_of
 from ..options.spelling import Spelling, suggestion
 from ..reductions import registry
-from ..reductions.core.base import Reduction
+from ..reductions.core.base import ReductionRecord
 from ..system import thread_limit
 from ..system.exclusive import Exclusive
 from . import checks
@@ -96,13 +96,13 @@ OF_RUN = {  # flags of options of a run that parameters and methods of the estim
     "--probabilities": "call predict_proba(X)",
 }
 NAMED = "options__"  # begins the name of an option in `set_params`
-CLASSIFIERS = {"multiclass": "XClassifier", "multilabel": "XMultilabelClassifier"}  # by `Reduction.labels`
+CLASSIFIERS = {"multiclass": "XClassifier", "multilabel": "XMultilabelClassifier"}  # by `ReductionRecord.labels`
 
 
 # -- the learner of an estimator
 
 
-def record_of(estimator: Any) -> Reduction:
+def record_of(estimator: Any) -> ReductionRecord:
     """Return the record of the chosen reduction; raise UsageError if it is none that classifies."""
     record = configuration.record_of(estimator.reduction)
     if record is None or record.labels != estimator.KIND:
@@ -116,7 +116,7 @@ def record_of(estimator: Any) -> Reduction:
     return record
 
 
-def highest_number(estimator: Any, record: Reduction, labels: AnyArray) -> int:
+def highest_number(estimator: Any, record: ReductionRecord, labels: AnyArray) -> int:
     """Return the highest integer that is taken as the number of a class."""
     if configuration.grows(record):
         return HIGHEST_NUMBER
@@ -125,7 +125,7 @@ def highest_number(estimator: Any, record: Reduction, labels: AnyArray) -> int:
     return min(HIGHEST_NUMBER, max(FREE_CLASSES, IDENTIFIERS * len(distinct(labels))))
 
 
-def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: int, exact: bool) -> Learner:
+def new_learner(estimator: Any, record: ReductionRecord, labels: ClassLabels, passes: int, exact: bool) -> Learner:
     """Return a new learner with the options that the parameters stand for."""
     classes = estimator.max_classes
     if not configuration.grows(record):
@@ -236,7 +236,7 @@ def _options(estimator: Any) -> dict[str, Any]:
 class Estimator(ClassifierMixin, BaseEstimator, ABC):
     """Define what `XClassifier` and `XMultilabelClassifier` share."""
 
-    KIND = "multiclass"  # of the reductions that it can have, see `Reduction.labels`
+    KIND = "multiclass"  # of the reductions that it can have, see `ReductionRecord.labels`
     learner_: Learner
     classes_: AnyArray
     _labels: ClassLabels

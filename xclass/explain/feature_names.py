@@ -53,8 +53,8 @@ class Namer:
     """
 
     def __init__(
-        self, parse: parser.Options, feature: namespaces.Options, cross: interactions.Options, bits: int,
-        crosser: interactions.Crosser | None = None,
+        self, parse: parser.ParserOptions, feature: namespaces.NamespaceOptions, cross: interactions.InteractionOptions,
+        bits: int, crosser: interactions.Crosser | None = None,
     ) -> None:  # fmt: skip
         rules = [new_hashing(parse.hash_seed, parse.hash == "all", bits, vw_text=vw_text) for vw_text in (True, False)]
         self._hash, self._hash_word = (NameHasher(rule).hash_bytes for rule in rules)

@@ -55,7 +55,7 @@ class Columns:
     If the schema has no columns, those of the first table are added.
     """
 
-    def __init__(self, options: reader.Options, schema: Schema) -> None:
+    def __init__(self, options: reader.ReaderOptions, schema: Schema) -> None:
         self.schema = schema
         self.header = names("--header", options.header)
         self.label = options.label_column

@@ -26,7 +26,7 @@ START, PLAIN, QUOTED, CLOSED, RETURNED, REFUSED = range(6)  # where a byte stand
 NO_HEADER = np.zeros(0, np.uint8)
 
 
-class Rows(NamedTuple):
+class CsvRows(NamedTuple):
     """Hold the n rows of a text, of which g have the right number of cells and can be read.
 
     Positions are those in the text before it is split, except those of cells.
@@ -120,8 +120,8 @@ def split(
     data : uint8[end + 1 or more], written: quotes are made single, and a newline ends every cell
     header : the header without the end of its line, which no row may repeat; empty if there is none
     width : number of cells of a row
-    rows : int64[newlines + 1, 8], written: the first eight fields of `Rows`, also of empty lines
-    begins, ends : int64[cells], written, see `Rows`
+    rows : int64[newlines + 1, 8], written: the first eight fields of `CsvRows`, also of empty lines
+    begins, ends : int64[cells], written, see `CsvRows`
     """
     text = intrinsics.pointer(data)
     n = z = lines = p = 0
@@ -207,7 +207,7 @@ def split(
 # -- Python
 
 
-def rows_of(data: UInt8s, end: int, delimiter: int, quote: int, width: int, header: UInt8s = NO_HEADER) -> Rows:
+def rows_of(data: UInt8s, end: int, delimiter: int, quote: int, width: int, header: UInt8s = NO_HEADER) -> CsvRows:
     """Return the complete rows of `data[:end]`, which is written, see `split`."""
     newlines = int(np.count_nonzero(data[:end] == NEWLINE))
     cells = min(newlines + int(np.count_nonzero(data[:end] == delimiter)), width * (newlines + 1)) + 1
@@ -217,7 +217,7 @@ def rows_of(data: UInt8s, end: int, delimiter: int, quote: int, width: int, head
     is_empty = rows[:n, 3] == EMPTY
     line, begin, last, problem, where, low, high, found = rows[:n][~is_empty].T
     cells_of_rows = begins[:z].reshape(-1, width), ends[:z].reshape(-1, width)
-    return Rows(line, begin, last, problem, where, low, high, found, *cells_of_rows, lines, rows[:n][is_empty, 0])
+    return CsvRows(line, begin, last, problem, where, low, high, found, *cells_of_rows, lines, rows[:n][is_empty, 0])
 
 
 def problem_of(text: bytes, delimiter: int, quote: int) -> tuple[int, int]:

@@ -86,7 +86,7 @@ class CsvTable(OtherFormat):
     parallel = False
     unfinished = "the row that begins here has a quote that is not closed; close it, or double a quote within quotes"
 
-    def __init__(self, options: reader.Options, schema: Schema) -> None:
+    def __init__(self, options: reader.ReaderOptions, schema: Schema) -> None:
         super().__init__()
         self.quoted = options.quoting != "none"
         self.quote = QUOTE if self.quoted else NO_QUOTE
@@ -410,7 +410,7 @@ class CsvScanner(records.RecordScanner):
         return self.scan_of(examples, items, content, rows.lines, end, column_of_label, rows.empty)
 
     def _examples(
-        self, rows: csv_rows.Rows, block: bytes, content: bytes, begin: Int64s, end: Int64s
+        self, rows: csv_rows.CsvRows, block: bytes, content: bytes, begin: Int64s, end: Int64s
     ) -> records.Examples:
         """Return the examples of rows, with the problems of those that cannot be read.
 
@@ -438,7 +438,7 @@ class CsvScanner(records.RecordScanner):
                 if found is None:
                     wrong = next(k for k, cell in enumerate(cells) if not is_bit(cell))
                     place = _place_of_cell(block, rows, i, begin[wrong])
-                    examples.problems[i] = records.Problem(ENTRY, *place, cells[wrong], True, b"1 or 0")
+                    examples.problems[i] = records.RecordProblem(ENTRY, *place, cells[wrong], True, b"1 or 0")
                 examples.label[i] = found or b""
         elif label >= 0:
             begins, ends = rows.cell_begin[:, label].tolist(), rows.cell_end[:, label].tolist()
@@ -448,10 +448,10 @@ class CsvScanner(records.RecordScanner):
             place = _place(block, rows, i, int(rows.where[i]))
             seen = content[rows.seen_begin[i] : rows.seen_end[i]]
             about = f"{rows.found[i]} cells, and the header {self._table.layout.width}".encode()
-            examples.problems[i] = records.Problem(int(rows.problem[i]), *place, seen, True, about)
+            examples.problems[i] = records.RecordProblem(int(rows.problem[i]), *place, seen, True, about)
         return examples
 
-    def _note_quotes(self, rows: csv_rows.Rows, block: bytes) -> None:
+    def _note_quotes(self, rows: csv_rows.CsvRows, block: bytes) -> None:
         """Add a note, once, if most lines of a quoted cell look like rows."""
         commas = self._table.layout.width - 1
         for i in np.flatnonzero(np.diff(rows.line) > MANY_LINES).tolist() if commas else ():
@@ -478,7 +478,7 @@ class CsvScanner(records.RecordScanner):
         return b"".join(names)
 
     def _items(
-        self, rows: csv_rows.Rows, buffer: UInt8s, content: bytes, block: bytes, examples: records.Examples,
+        self, rows: csv_rows.CsvRows, buffer: UInt8s, content: bytes, block: bytes, examples: records.Examples,
         begin: Int64s, end: Int64s,
     ) -> records.Items:  # fmt: skip
         """Return the items of the cells, and note cells that are not numbers.
@@ -511,7 +511,7 @@ class CsvScanner(records.RecordScanner):
                 i = int(good[row])
                 line, column = _place_of_cell(block, rows, i, int(begin[row, k]))
                 name = encoded(self._table.layout.features[k])
-                examples.problems.setdefault(i, records.Problem(CELL, line, column, cell, about=name))
+                examples.problems.setdefault(i, records.RecordProblem(CELL, line, column, cell, about=name))
                 full[row, k:] = False
                 break
         begin[:, :count] = len(block) + self._name_begin
@@ -538,14 +538,14 @@ class CsvScanner(records.RecordScanner):
         return list(zip(row[whole].tolist(), k[whole].tolist(), strict=True))
 
 
-def _place(block: bytes, rows: csv_rows.Rows, row: int, position: int) -> tuple[int, int]:
+def _place(block: bytes, rows: csv_rows.CsvRows, row: int, position: int) -> tuple[int, int]:
     """Return line and column, from 1, of a position in a row of a block."""
     begin = int(rows.begin[row])
     line = int(rows.line[row]) + block.count(b"\n", begin, position)
     return line, position - max(block.rfind(b"\n", begin, position), begin - 1)
 
 
-def _place_of_cell(block: bytes, rows: csv_rows.Rows, row: int, begin: int) -> tuple[int, int]:
+def _place_of_cell(block: bytes, rows: csv_rows.CsvRows, row: int, begin: int) -> tuple[int, int]:
     """Return line and column, from 1, of a cell, at its quote if it has one; its content begins at `begin`."""
     return _place(block, rows, row, begin - (block[begin - 1] == QUOTE))
 

@@ -33,7 +33,7 @@ class Format(NamedTuple):
 
     title: str
     extensions: tuple[str, ...]
-    make: Callable[[reader.Options, Schema], TextFormat]
+    make: Callable[[reader.ReaderOptions, Schema], TextFormat]
 
 
 FORMATS = {
@@ -145,7 +145,9 @@ def _is_object(line: bytes) -> bool:
         return begin.startswith(b'{"') and b"|" not in line
 
 
-def chooser(options: reader.Options, schema: Schema | None = None, given: frozenset[str] = frozenset()) -> Chooser:
+def chooser(
+    options: reader.ReaderOptions, schema: Schema | None = None, given: frozenset[str] = frozenset()
+) -> Chooser:
     """Return the function by which a reader with these options chooses the format of its first file.
 
     For later files it raises DataError if they have another format. If the schema has no columns, those of the first
@@ -172,14 +174,14 @@ def chooser(options: reader.Options, schema: Schema | None = None, given: frozen
                 f"{FORMATS[first_name].title}; give files of one format, or name the format of all by --format"
             )
         for option, formats in columns.FORMATS.items():
-            if name not in formats and getattr(options, option) != getattr(reader.Options(), option):
+            if name not in formats and getattr(options, option) != getattr(reader.ReaderOptions(), option):
                 readable = " and ".join(FORMATS[one].title for one in formats)
                 raise UsageError(f"--{option} is for {readable}, and {file} is {FORMATS[name].title}: leave it out")
         chosen = FORMATS[name].make(options, schema)
         schema.check_form(chosen.form, file)
         if chosen.form:  # a line of text is VW text in other words
             schema.add_form(chosen.form if chosen.binary else OTHER)
-        idle = [option for option in options_of(texts.Options) if option in given and name not in WITH_TEXTS]
+        idle = [option for option in options_of(texts.TextOptions) if option in given and name not in WITH_TEXTS]
         if idle:
             chosen.notes.append(f"--{idle[0]} has no effect: {file} is {FORMATS[name].title}, which has no texts")
         if name != "vw":
@@ -192,7 +194,7 @@ def chooser(options: reader.Options, schema: Schema | None = None, given: frozen
     return choose
 
 
-def key(options: reader.Options, schema: Schema) -> dict[str, Any]:
+def key(options: reader.ReaderOptions, schema: Schema) -> dict[str, Any]:
     """Return what decides how the examples of data are read by a learner's schema, for the key of a cache."""
     beside = [npy.label_file(path, options) for path in options.data or () if path.endswith(".npy")]
     labels = [[path, os.path.getsize(path), os.stat(path).st_mtime_ns] for path in beside if path is not None]
@@ -207,7 +209,7 @@ class FormatLabels:
     look like, unless labels are `numbered`. Those of the repository are numbers in `lists`, which count from 0, too.
     """
 
-    def __init__(self, labels: LabelDetector, options: reader.Options, numbered: bool, lists: bool) -> None:
+    def __init__(self, labels: LabelDetector, options: reader.ReaderOptions, numbered: bool, lists: bool) -> None:
         self._labels, self._numbered, self._lists = labels, numbered, lists
         self._choose = chooser(options)
         self._file = reader.first_of(options.data) if options.data else "stdin"

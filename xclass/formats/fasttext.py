@@ -86,7 +86,7 @@ def copy_words(text: UInt8s, begin: int, end: int, words: UInt8s) -> int:
 
 @jit
 def parse_words(
-    data: UInt8s, end: int, rules: Rules, out: Batch, notes: Int64s, of_texts: texts.TextRules, work: texts.Work
+    data: UInt8s, end: int, rules: Rules, out: Batch, notes: Int64s, of_texts: texts.TextRules, work: texts.TextScratch
 ) -> tuple[int, int, int, int, int, int, bool]:
     """Parse lines of fastText; arguments and results are those of a `LineScanner` kernel."""
     text = intrinsics.pointer(data)

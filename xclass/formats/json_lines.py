@@ -174,7 +174,7 @@ class JsonLines(OtherFormat):
     parallel = False
     dense = ""
 
-    def __init__(self, options: reader.Options, schema: Schema) -> None:
+    def __init__(self, options: reader.ReaderOptions, schema: Schema) -> None:
         super().__init__()
         self.columns = Columns(options, schema)
         self.schema, self.file, self.inner_keys = schema, "", 0
@@ -507,7 +507,7 @@ class JsonScanner(records.RecordScanner):
                 weight = 0.0
             of_list = self.rules.lists and tuple(error.path) == (self._lines.label,)
             allowed = LABELS if of_list else ALLOWED.get(tuple(error.path), VALUE)
-            examples.problems[len(examples.line)] = records.Problem(
+            examples.problems[len(examples.line)] = records.RecordProblem(
                 error.problem, number, column, encoded(seen_text), error.ends, encoded(error.column) or allowed.encode()
             )
         except (ValueError, RecursionError) as error:
@@ -523,7 +523,7 @@ class JsonScanner(records.RecordScanner):
                 problem = malformed.ENTRY
             elif b"\r" in line.rstrip():
                 problem, column = malformed.INNER_RETURN, line.index(b"\r")
-            examples.problems[len(examples.line)] = records.Problem(problem, number, column + 1, seen, True)
+            examples.problems[len(examples.line)] = records.RecordProblem(problem, number, column + 1, seen, True)
         examples.add(number, label, tag, weight, line)
 
     def _find_equal_keys(self, lines: list[bytes], examples: records.Examples) -> None:
@@ -532,7 +532,7 @@ class JsonScanner(records.RecordScanner):
             line = lines[number - 1].removeprefix(b"\xef\xbb\xbf")
             if keys >= 0 and _key_ends(line) != keys and _has_equal_keys(line) and (at := _second_of_key(line)) >= 0:
                 key = DECODER.raw_decode(line[at:].decode("utf-8", "surrogateescape"))[0]
-                examples.problems[i] = records.Problem(malformed.KEY_TWICE, number, at + 1, encoded(key), True)
+                examples.problems[i] = records.RecordProblem(malformed.KEY_TWICE, number, at + 1, encoded(key), True)
 
     def _warn(self, given: dict[str, Any]) -> None:
         note = self._lines.left_out([*given])

@@ -46,7 +46,7 @@ FLOATS_OF_OTHERS = {1: "float8", 2: "bfloat16"}  # types that NumPy saves as byt
 NO_ITEMS = records.Items(*(np.zeros(0, kind) for kind in ("i8", "i4", "i8", "i8", "f4")))
 
 
-def label_file(path: str, options: reader.Options) -> str | None:
+def label_file(path: str, options: reader.ReaderOptions) -> str | None:
     """Return the file with the labels of an array, None if there is none; raise UsageError if it is not clear."""
     if options.label_file is not None:
         if len(options.data or ()) > 1:
@@ -72,7 +72,7 @@ def without_labels(paths: Sequence[str]) -> list[str]:
     ]  # fmt: skip
 
 
-class Header(NamedTuple):
+class NpyHeader(NamedTuple):
     """Hold what the header of an array says, and its number of bytes."""
 
     shape: tuple[int, ...]
@@ -106,24 +106,24 @@ def size_of_header(text: bytes) -> int:
     return min(int.from_bytes(text[8 : 12 if wide else 10], "little"), LONGEST_HEADER) + (12 if wide else 10)
 
 
-def header_of(text: bytes, file: str) -> Header:
+def header_of(text: bytes, file: str) -> NpyHeader:
     """Read the header at the beginning of an array; raise DataError if it is none."""
     try:
         header = io.BytesIO(text[: LONGEST_HEADER + 12])
         version = numpy_format.read_magic(header)
         read = {(1, 0): numpy_format.read_array_header_1_0, (2, 0): numpy_format.read_array_header_2_0}[version]
-        return Header(*read(header), header.tell())
+        return NpyHeader(*read(header), header.tell())
     except Exception as error:  # of NumPy, for a header that anybody may have written
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{file}: this is no array that NumPy's `save` has written ({reason})") from None
 
 
-class Labels:
+class RowLabels:
     """Hold the labels of n rows, from an array or from lines of text; all are counted before the first is taken."""
 
     def __init__(self, path: str, n: int) -> None:
         self.path, self._n, self._taken = path, n, 0
-        self._array: Header | None = None
+        self._array: NpyHeader | None = None
         self._text = streams.read_file(path, REMEDY, most=None)
         if self._text.startswith(ARRAY):
             self._begin_array()
@@ -212,10 +212,10 @@ class Npy(OtherFormat):
     labelled = "the labels of ROWS.npy are in ROWS{} or ROWS{}, or in the file of --label_file".format(*reader.BESIDE)
     unfinished = "the array ends within this row, so the file is truncated; get a complete copy"
 
-    def __init__(self, options: reader.Options, schema: Schema) -> None:
+    def __init__(self, options: reader.ReaderOptions, schema: Schema) -> None:
         super().__init__()
         self._options = options
-        self.labels: Labels | None = None
+        self.labels: RowLabels | None = None
         self.dtype, self.n, self.d = np.dtype("f4"), 0, 0
         self._header = self._left = self._excess = 0
 
@@ -243,7 +243,7 @@ class Npy(OtherFormat):
         self.first_columns = np.arange(self.d)
         self._left, self._excess = self.n, 0
         beside = label_file(file, self._options)
-        self.labels = None if beside is None else Labels(beside, self.n)
+        self.labels = None if beside is None else RowLabels(beside, self.n)
         return self._header, 0
 
     def check_encoding(self, text: bytes, file: str, line: int = 1, named: bool = False) -> None:
@@ -301,7 +301,7 @@ class RowScanner(records.RecordScanner):
         for i in np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist():
             column = int(np.flatnonzero(~np.isfinite(rows[i]))[0])
             seen = f"{float(values[i, column]):g}".encode()
-            examples.problems[i] = records.Problem(ROW_VALUE, i + 1, column + 1, seen, True, b"%d" % column)
+            examples.problems[i] = records.RecordProblem(ROW_VALUE, i + 1, column + 1, seen, True, b"%d" % column)
         first = np.zeros(n + 1, np.int64)
         scan = self.scan_of(examples, NO_ITEMS._replace(first=first), b"", n, end, lambda _: 1, np.zeros(0, np.int64))
         kept = scan.batch.line[: scan.size[0]] - 1

@@ -157,7 +157,7 @@ class Namespaces:
         return np.array(self._seeds, np.uint32), np.array(self._groups, np.uint8)
 
 
-class Problem(NamedTuple):
+class RecordProblem(NamedTuple):
     """Describe what is malformed in an example."""
 
     kind: int  # its number in `malformed`
@@ -177,7 +177,7 @@ class Examples:
     tag: list[bytes] = field(default_factory=list)  # one word, empty for none
     weight: list[float] = field(default_factory=list)
     source: list[bytes] = field(default_factory=list)  # without newlines; features are found again in it
-    problems: dict[int, Problem] = field(default_factory=dict)  # number of the example -> what is malformed in it
+    problems: dict[int, RecordProblem] = field(default_factory=dict)  # number of the example -> what is malformed in it
 
     def add(self, line: int, label: bytes, tag: bytes, weight: float, source: bytes) -> None:
         self.line.append(line)
@@ -251,7 +251,7 @@ class RecordScanner:
         read_labels(padded, begin[::3], stop[::3], self.rules, label, problem, where, labels)
         for i in np.flatnonzero(problem).tolist():
             seen = examples.label[i][where[i] - begin[3 * i] :]  # from the malformed label of a list on
-            problem_of_label = Problem(int(problem[i]), examples.line[i], column_of_label(i), seen, True)
+            problem_of_label = RecordProblem(int(problem[i]), examples.line[i], column_of_label(i), seen, True)
             examples.problems.setdefault(i, problem_of_label)
         notes, kept, bad, skipped, seen_words = self._judged(examples, len(whole))
         if seen_words:

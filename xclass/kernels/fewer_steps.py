@@ -72,7 +72,7 @@ def library_classes() -> tuple[type, type]:
     """Return the classes of the code of the outermost kernel and of a function that it calls, which need numba's."""
     from numba.core import codegen, environment
 
-    class Library(codegen.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    class FewStepsLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         """Optimise functions as numba does, which creates the passes anew for each function, even one without code."""
 
         def _optimize_functions(self, module: Any) -> None:
@@ -82,7 +82,7 @@ def library_classes() -> tuple[type, type]:
                 if not function.is_declaration:
                     passes.run(function, builder)
 
-    class Outermost(Library):
+    class Outermost(FewStepsLibrary):
         """Hold machine code; numba would set the environments of the functions in it where these are compiled."""
 
         def _finalize_specific(self) -> None:
@@ -91,7 +91,7 @@ def library_classes() -> tuple[type, type]:
                 if used := environment.lookup_environment(variable.name):
                     self._codegen.set_env(variable.name, used)
 
-    class Intermediate(Library):
+    class Intermediate(FewStepsLibrary):
         """Hold intermediate code alone, to be linked into kernels."""
 
         def _optimize_final_module(self) -> None:

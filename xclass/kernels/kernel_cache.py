@@ -139,7 +139,7 @@ def cache_class() -> type:
     from numba.core import caching, codegen
     from numba.core.runtime import nrtdynmod, rtsys
 
-    class Library(codegen.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    class LoadedLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         """Hold machine code that was loaded, and the intermediate code that it was made from."""
 
         _shared_module: Any  # the intermediate code after it was parsed, else None
@@ -185,7 +185,7 @@ def cache_class() -> type:
 
             def unserialize(state: Any) -> Any:
                 name, _, data = state
-                return Library(owner, name, *data) if len(data) == 3 else read(state)
+                return LoadedLibrary(owner, name, *data) if len(data) == 3 else read(state)
 
             owner.unserialize_library = unserialize
             try:
@@ -193,7 +193,7 @@ def cache_class() -> type:
             finally:
                 del owner.unserialize_library  # restores the method of the class
 
-    class Files(caching.IndexDataCacheFile):  # type: ignore[misc]  # numba has no types
+    class KernelFiles(caching.IndexDataCacheFile):  # type: ignore[misc]  # numba has no types
         """Read and write the files of a kernel, none that another user could have written."""
 
         def _load_index(self) -> dict[Any, str]:
@@ -241,7 +241,7 @@ def cache_class() -> type:
         @functools.cached_property
         def _cache_file(self) -> Any:
             name = f"{self._name}-{fingerprint(self._py_func, self._settings)}"
-            return Files(self._cache_path, name, source_stamp=None)
+            return KernelFiles(self._cache_path, name, source_stamp=None)
 
         def load_overload(self, signature: Any, context: Any) -> Any:
             # numba's method first registers everything that numba can compile in the context, which takes .08 s.
@@ -268,12 +268,12 @@ def cache_class() -> type:
 
         def _reference_counting(self, context: Any) -> Any:
             """Return numba's functions for reference counting, loaded if they are stored, else compiled and stored."""
-            file = Files(self._cache_path, "numba.reference_counting", source_stamp=None)
+            file = KernelFiles(self._cache_path, "numba.reference_counting", source_stamp=None)
             key = (context.codegen().magic_tuple(), self._settings)
             with contextlib.suppress(OSError, *UNREADABLE):
                 stored = file.load(key)
                 if stored is not None:
-                    return Library(context.codegen(), *stored)
+                    return LoadedLibrary(context.codegen(), *stored)
             module, library = nrtdynmod.create_nrt_module(context)
             library.enable_object_caching()
             library.add_ir_module(module)

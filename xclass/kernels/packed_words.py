@@ -31,7 +31,7 @@ PADDING = LINE_WORDS
 GROUP_LINES, LOG2_GROUP_LINES = 4, 2  # lines in use that share a mask of 64 bits
 
 
-class Lines(NamedTuple):
+class PackedLines(NamedTuple):
     """Say where the words of each line of a packed table are; all arrays are empty if the table has all lanes."""
 
     bitmap: UInt64s  # uint64[2 * lines / 64], lines in use, see `used_items`
@@ -41,18 +41,18 @@ class Lines(NamedTuple):
     first: UInt32s  # uint32[lines in use / 4 + 1], position of the first word of the four lines
 
 
-def no_lines() -> Lines:
+def no_lines() -> PackedLines:
     """Return what a table that has all lanes holds instead."""
-    return Lines(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint32))
+    return PackedLines(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint32))
 
 
-def lines_of(position: UInt32s, lines: int) -> Lines:
+def lines_of(position: UInt32s, lines: int) -> PackedLines:
     """Return the lines of a table whose words in use have these rising positions, uint32[n]."""
     bitmap = used_items.new_bitmap(lines)
     groups = -(-used_items.fill(bitmap, position, LINE_WORDS) // GROUP_LINES)
     lanes, first = np.zeros(groups + 1, np.uint64), np.zeros(groups + 1, np.uint32)
     enter_lanes(position, lanes, first)
-    return Lines(bitmap, lanes, first)
+    return PackedLines(bitmap, lanes, first)
 
 
 def padded(word: UInt32s) -> UInt32s:
@@ -60,7 +60,7 @@ def padded(word: UInt32s) -> UInt32s:
     return np.concatenate([word, np.zeros(PADDING, np.uint32)])
 
 
-def positions(lines: Lines) -> UInt32s:
+def positions(lines: PackedLines) -> UInt32s:
     """Return the positions in the whole table of the words in use, uint32[n]; the inverse of `lines_of`."""
     line = used_items.items_of(lines.bitmap)
     flags = np.unpackbits(lines.lanes.astype("<u8").view(np.uint8), bitorder="little").reshape(-1, LINE_WORDS)
@@ -73,7 +73,7 @@ def positions(lines: Lines) -> UInt32s:
 
 @jit
 def enter_lanes(position: UInt32s, lanes: UInt64s, first: UInt32s) -> None:
-    """Write `Lines.lanes` and `Lines.first`, zeros before, for the positions of the words in use."""
+    """Write `PackedLines.lanes` and `PackedLines.first`, zeros before, for the positions of the words in use."""
     number = before = np.int64(-1)
     for i in range(len(position)):
         line = np.int64(position[i]) >> LOG2_LINE_WORDS

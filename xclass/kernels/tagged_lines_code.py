@@ -78,7 +78,7 @@ def intrinsics() -> dict[str, Any]:
         """Return the bits of a vector of truth values as int64."""
         return builder.zext(builder.bitcast(flags, kind), i64)
 
-    class Line:
+    class LoadedLine:
         """Hold a line that was loaded, or given as `words`, and which of its words belong to a feature and block."""
 
         def __init__(self, context: Any, builder: Any, pointer: Any, tag: Any, words: Any = None) -> None:
@@ -193,7 +193,7 @@ def intrinsics() -> dict[str, Any]:
     @generated(types.int64, None, None, types.intp, types.uint32, types.float32)
     def add_line(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = address(context, builder, signature.args[1], args[1], args[2], i32x16)
-        return add_products(builder, args[0], Line(context, builder, pointer, args[3]), args[4])
+        return add_products(builder, args[0], LoadedLine(context, builder, pointer, args[3]), args[4])
 
     @generated(types.int64, None, None, types.intp, types.int64, types.uint32, types.float32)
     def add_packed_line(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -204,7 +204,7 @@ def intrinsics() -> dict[str, Any]:
         second = builder.gep(pointer, [builder.ctpop(low)])
         high = builder.lshr(lanes, ir.Constant(i32, 8))
         halves = [expanded(context, builder, pointer, low), expanded(context, builder, second, high)]
-        line = Line(context, builder, vector, args[4], join(builder, *halves))
+        line = LoadedLine(context, builder, vector, args[4], join(builder, *halves))
         return add_products(builder, args[0], line, args[5])
 
     @generated(
@@ -213,7 +213,7 @@ def intrinsics() -> dict[str, Any]:
     def learn_line(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
         pointer = address(context, builder, kinds[0], args[0], args[1], i32x16)
-        line = Line(context, builder, pointer, args[2])
+        line = LoadedLine(context, builder, pointer, args[2])
         zero, zeros = constant(i32x8, 0), constant(f32x8, 0.0)
         squares = load(context, builder, kinds[3], args[3], ir.Constant(i64, 0), f32x8)
         active = builder.fcmp_ordered(">", squares, zeros)
@@ -274,7 +274,7 @@ def intrinsics() -> dict[str, Any]:
     def move_line(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
         pointer = address(context, builder, kinds[0], args[0], args[1], i32x16)
-        line = Line(context, builder, pointer, args[2])
+        line = LoadedLine(context, builder, pointer, args[2])
         zero, zeros = constant(i32x8, 0), constant(f32x8, 0.0)
         steps = load(context, builder, kinds[3], args[3], ir.Constant(i64, 0), f32x8)
         rates = load(context, builder, kinds[5], args[5], args[6], f32x8)

@@ -65,7 +65,7 @@ class ArrayLocation(NamedTuple):
     begin: int  # offset in the file, in bytes
 
 
-class Header(NamedTuple):
+class ModelHeader(NamedTuple):
     """Hold the contents of a header."""
 
     options: dict[str, Any]
@@ -163,7 +163,7 @@ def read_head(path: str, file: BinaryIO, size: int) -> bytes:
     return head
 
 
-def parse_header(path: str, head: bytes, size: int) -> Header:
+def parse_header(path: str, head: bytes, size: int) -> ModelHeader:
     """Parse and check the header that `read_head` returned.
 
     Its checksum is correct, so errors found here were written deliberately or by a faulty program.
@@ -199,7 +199,7 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
         raise damaged(path, "the end", f"the file has {size} bytes, but its header says {len(head) + end}")
     if set(checksums) != set(locations):
         raise damaged(path, "the header", "its checksums and arrays have different names")
-    return Header(options, facts, checksums, locations)
+    return ModelHeader(options, facts, checksums, locations)
 
 
 def _from_json(path: str, part: str, text: str | bytes, kind: Record) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Declare each option once, as a field of the class `Options` of the module that uses it.
+"""Declare each option once, as a field of a class of the module that uses it, such as `OaaOptions`.
 
     class Options(OptionGroup):
         max_depth: int = option("levels of routers", default_text="ceil(log2 K)", stored=True)
@@ -6,7 +6,7 @@
 `cli` builds the command line, the help and docs/options.md from these fields. `options.resolve` chooses the value of
 each option (command line, then model, then preset, then default) and refuses options without effect.
 
-A module lists how its options relate as `RULES` of its `Options`; `resolve` applies those of all options in use. A rule
+A module lists how its options relate as `RULES` of that class; `resolve` applies those of all options in use. A rule
 that depends on an option which an interface lacks, such as `testonly` in a program, does not apply there.
 
     no_effect("skips", "it needs --ngram", ngram=None)
@@ -50,7 +50,7 @@ LARGEST_FLOAT = 3.4e38  # kernels use single precision
 LARGEST_INT = 2**64 - 1
 DIGITS = 4  # significant digits of a drawn number
 STEP = 0.35  # standard deviation of the change of a number, in logarithms or as a share of the range
-Declared: TypeAlias = "Search | Callable[[Facts], Search | None] | None"  # of `Option.search`
+Declared: TypeAlias = "SearchRange | Callable[[Facts], SearchRange | None] | None"  # of `Option.search`
 
 
 class Unit(NamedTuple):
@@ -333,7 +333,7 @@ def _is_text(value: object) -> bool:
     return True
 
 
-class Rule(NamedTuple):
+class OptionRule(NamedTuple):
     """Define when options are refused."""
 
     # fields of options that are refused if the user typed them; None if the rule is about values from anywhere
@@ -358,24 +358,24 @@ def _holds(wanted: Any, value: Any) -> bool:
     return bool(wanted(value) if callable(wanted) else value == wanted)
 
 
-def refused(typed: str | Iterable[str], message: str, **conditions: Any) -> Rule:
+def refused(typed: str | Iterable[str], message: str, **conditions: Any) -> OptionRule:
     """Return the rule that refuses options that are typed; its message follows the option."""
-    return Rule(_fields(typed), "{flag} " + message, conditions)
+    return OptionRule(_fields(typed), "{flag} " + message, conditions)
 
 
-def no_effect(typed: str | Iterable[str], reason: str, **conditions: Any) -> Rule:
+def no_effect(typed: str | Iterable[str], reason: str, **conditions: Any) -> OptionRule:
     """Return the rule that refuses options that have no effect if they are typed."""
     return refused(typed, f"has no effect: {reason}", **conditions)
 
 
-def warned(typed: str, reason: str, **conditions: Any) -> Rule:
+def warned(typed: str, reason: str, **conditions: Any) -> OptionRule:
     """Return the rule that warns of an option that has no effect, but that VW's users give without need."""
     return no_effect(typed, reason, **conditions)._replace(warns=True)
 
 
-def conflict(message: str, **conditions: Any) -> Rule:
+def conflict(message: str, **conditions: Any) -> OptionRule:
     """Return the rule that refuses values of options, whether they were typed or come from a preset or a model."""
-    return Rule(None, message, conditions)
+    return OptionRule(None, message, conditions)
 
 
 def _fields(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -383,7 +383,9 @@ def _fields(names: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(names.split() if isinstance(names, str) else names)
 
 
-def check_rules(rules: Iterable[Rule], values: Mapping[str, Any], options: Mapping[str, Option]) -> tuple[str, ...]:
+def check_rules(
+    rules: Iterable[OptionRule], values: Mapping[str, Any], options: Mapping[str, Option]
+) -> tuple[str, ...]:
     """Return the warnings about options that were typed; raise UsageError if a rule refuses an option.
 
     `values` has the values of the options by field, and the facts.
@@ -414,7 +416,7 @@ class Facts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchRange:
     """Hold the values of an option that are worth trying."""
 
     # "one" for listed values, "flag" for an option without a value, or "log", "linear" or "int" for a range whose
@@ -460,21 +462,21 @@ class Search:
         return float(f"{min(max(value, low), high):.{DIGITS}g}")
 
 
-def one_of(*values: Any, first: tuple[Any, ...] | None = None, weight: float = 1.0) -> Search:
+def one_of(*values: Any, first: tuple[Any, ...] | None = None, weight: float = 1.0) -> SearchRange:
     """Return the search of an option with these values; all are tried first unless `first` lists others."""
-    return Search("one", values, values if first is None else first, weight)
+    return SearchRange("one", values, values if first is None else first, weight)
 
 
-def between(low: Any, high: Any, kind: str, first: tuple[Any, ...] = (), weight: float = 1.0) -> Search:
+def between(low: Any, high: Any, kind: str, first: tuple[Any, ...] = (), weight: float = 1.0) -> SearchRange:
     """Return the search of a number between `low` and `high`; `kind` is "log", "linear" or "int"."""
-    return Search(kind, (low, high), first, weight)
+    return SearchRange(kind, (low, high), first, weight)
 
 
-def flag(weight: float = 1.0) -> Search:
+def flag(weight: float = 1.0) -> SearchRange:
     """Return the search of an option that is given or not."""
-    return Search("flag", (), (True,), weight)
+    return SearchRange("flag", (), (True,), weight)
 
 
-def search_for(declared: Declared, facts: Facts) -> Search | None:
+def search_for(declared: Declared, facts: Facts) -> SearchRange | None:
     """Return the search of an option for the data that `facts` describes, None if it is not searched."""
     return declared(facts) if callable(declared) else declared

@@ -16,12 +16,12 @@ from ..errors import OTHER_MODEL, ModelError, UsageError
 from .declare import Option, OptionGroup, as_words, check_rules, from_stored, long_flag, options_of
 
 Values = Mapping[str, object]  # field -> value
-OptionGroups = Mapping[str, type[OptionGroup]]  # group -> its `Options` dataclass
+OptionGroups = Mapping[str, type[OptionGroup]]  # group -> its dataclass of options
 Presets = Mapping[str, Values | Callable[[Any], Values]]  # preset -> values, or a function of the preset's own value
 
 
-class ReductionRecord(Protocol):
-    """Describe the attributes of a reduction that this module uses, see `reductions.core.base.Reduction`."""
+class NamedReduction(Protocol):
+    """Describe the attributes of a reduction that this module uses, see `reductions.core.base.ReductionRecord`."""
 
     @property
     def name(self) -> str: ...
@@ -33,7 +33,7 @@ class ReductionRecord(Protocol):
     def probabilities(self) -> bool: ...
 
 
-Record = TypeVar("Record", bound=ReductionRecord)
+Record = TypeVar("Record", bound=NamedReduction)
 
 
 SCALAR = "scalar"  # the reduction if none is chosen: the binary learner alone
@@ -45,10 +45,10 @@ class Config(Generic[Record]):
     Attributes
     ----------
     given : names of the options that the user typed
-    reduction : the chosen `Reduction`, by default the one named "scalar"
+    reduction : the record of the chosen one, by default the one named "scalar"
     adjusted : messages about options that have another value than the model of `-i` was trained with
     notes : warnings of options without effect
-    <group> : one attribute per group, an instance of its `Options`; the group of a reduction that was not chosen has
+    <group> : one attribute per group, an instance of its options; the group of a reduction that was not chosen has
         its defaults
     """
 
@@ -134,8 +134,8 @@ def resolve(
     ----------
     given : the options that the user typed, field -> value
     stored : the options in the model that `-i` loads (`Config.stored`), or None without `-i`
-    groups : group -> its class `Options`; the group of a reduction has the name of the reduction
-    reductions : all `Reduction` records, including the one named "scalar"
+    groups : group -> its class of options; the group of a reduction has the name of the reduction
+    reductions : all records, including the one named "scalar"
     model : name of the model file in messages
     resolve_defaults : function that checks the options of the chosen reduction and computes the defaults that depend
         on other options

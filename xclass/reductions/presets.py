@@ -13,7 +13,7 @@ from ..options.declare import OptionGroup, one_of, option
 from ..options.resolve import Presets
 
 
-class Options(OptionGroup):
+class PresetOptions(OptionGroup):
     """Declare the option of the default multiclass preset."""
 
     multiclass: int = option(

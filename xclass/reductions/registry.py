@@ -14,7 +14,7 @@ from ..kernels import jit
 from . import presets
 
 if TYPE_CHECKING:
-    from .core.base import Reduction
+    from .core.base import ReductionRecord
 
 T = TypeVar("T")
 MODULES = {  # name -> module with its record, which is called REDUCTION
@@ -33,7 +33,7 @@ MODULES = {  # name -> module with its record, which is called REDUCTION
     "sparse_experts": "sparse_experts.reduction",
     "plt": "plt.reduction",
 }
-REDUCTIONS: tuple[Reduction, ...]  # all records; set where others take their place for a while
+REDUCTIONS: tuple[ReductionRecord, ...]  # all records; set where others take their place for a while
 
 
 def __getattr__(name: str) -> Any:
@@ -42,9 +42,9 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def records(names: Collection[str]) -> tuple[Reduction, ...]:
+def records(names: Collection[str]) -> tuple[ReductionRecord, ...]:
     """Return the records of the reductions with these names."""
-    substitutes: tuple[Reduction, ...] | None = globals().get("REDUCTIONS")
+    substitutes: tuple[ReductionRecord, ...] | None = globals().get("REDUCTIONS")
     if substitutes is not None:
         return tuple(record for record in substitutes if record.name in names)
     with jit.importing():
@@ -57,7 +57,7 @@ def all_names() -> list[str]:
     return [record.name for record in globals().get("REDUCTIONS", ())] or [*MODULES]
 
 
-def listed(fits: Callable[[Reduction], bool]) -> str:
+def listed(fits: Callable[[ReductionRecord], bool]) -> str:
     """Return the names of the presets and reductions whose record fits, as a message shows them."""
     names = [record.name for record in records(all_names()) if fits(record)]
     return ", ".join([*presets.reductions(names), *names])

@@ -26,7 +26,7 @@ from ..system.printable import short_repr
 from ..text import reader
 from . import failing, outcomes
 from .failing import Bin, Cause, FailingClass, Pair
-from .outcomes import NOT_KNOWN, Frequencies, Outcomes
+from .outcomes import NOT_KNOWN, ClassFrequencies, ModelOutcomes
 
 SCHEMA = "xclass report 1"
 TENTHS = 10  # bins of the calibration
@@ -39,11 +39,11 @@ MOST_TEXT = 300  # characters of a line that are shown
 SHARES = 6  # features that are listed for a class
 
 
-class Request(NamedTuple):
+class ReportRequest(NamedTuple):
     """Hold what the user has asked for."""
 
     model: str  # path of the model file
-    source: reader.Options  # test data, and how they are read
+    source: reader.ReaderOptions  # test data, and how they are read
     training: tuple[str, ...]  # training data, which are read in the same way
     top: int  # number of classes in each list
     least: int  # test examples of a class in the list of the highest errors
@@ -90,10 +90,10 @@ class Errors(NamedTuple):
     bins: list[Bin]
 
 
-class Contents(NamedTuple):
+class ReportContents(NamedTuple):
     """Hold the contents of a report."""
 
-    request: Request
+    request: ReportRequest
     name: Callable[[int], str]  # text of a class
     has_lists: bool  # whether it learns lists of labels
     reduction: str
@@ -113,7 +113,7 @@ class Contents(NamedTuple):
     calibration: Float64s = np.zeros((3, TENTHS))  # as in `core.calibration.calibration_error`
 
 
-def collect(learner: Learner, request: Request) -> Contents:
+def collect(learner: Learner, request: ReportRequest) -> ReportContents:
     """Return the contents of a report."""
     core = learner.core
     lists = core.config.reduction.labels == "multilabel"
@@ -138,7 +138,7 @@ def collect(learner: Learner, request: Request) -> Contents:
     number = classes if isinstance(classes, int) else len(classes or ())
     if known is not None:
         number = sum(weight > 0 for weight in known.examples.values())
-    contents = Contents(
+    contents = ReportContents(
         request=request,
         name=name,
         has_lists=lists,
@@ -194,13 +194,17 @@ def _class_texts(path: str) -> dict[int, str]:
 
 
 def _with_errors(
-    contents: Contents, learner: Learner, tested: Outcomes, known: Frequencies, figures: dict[str, float]
-) -> Contents:
+    contents: ReportContents,
+    learner: Learner,
+    tested: ModelOutcomes,
+    known: ClassFrequencies,
+    figures: dict[str, float],
+) -> ReportContents:
     """Return contents with the errors; `figures` are those of the learner's report."""
     request, config, reduction = contents.request, learner.core.config, learner.core.reduction
     weight = float(tested.weight.sum())
     bins = failing.bins(tested, known)
-    setting = failing.Setting(
+    setting = failing.ReportSetting(
         bins=bins if known.is_training else [],
         features=float(np.average(tested.features, weights=tested.weight)),
         is_online=not config.reduction.learns_at_end,
@@ -239,7 +243,11 @@ def _with_errors(
 
 
 def _lines(
-    learner: Learner, contents: Contents, tested: Outcomes, chosen: Collection[int], explained: Collection[int]
+    learner: Learner,
+    contents: ReportContents,
+    tested: ModelOutcomes,
+    chosen: Collection[int],
+    explained: Collection[int],
 ) -> dict[int, Shown]:
     """Read the data once more, and return the chosen examples by their number; the prediction of some is explained."""
     source, numbers = contents.request.source, np.array(sorted(chosen), np.int64)
@@ -288,7 +296,7 @@ def _reasons(learner: Learner, batch: Batch, name: Callable[[int], str]) -> list
 # -- JSON
 
 
-def written(contents: Contents) -> bytes:
+def written(contents: ReportContents) -> bytes:
     """Return the report as the bytes of a JSON object; numbers that are not known are `null`."""
     test = None if contents.errors is None else _json(contents.errors, contents.name)
     if contents.measures is not None:

@@ -22,7 +22,7 @@ from ..binary.tagged_words import Words
 from ..data import class_names
 from ..run.results.by_class import WEIGHT, PairSums
 from .markup import clipped, counted, number, percent
-from .outcomes import LISTED, NOT_KNOWN, Frequencies, Outcomes
+from .outcomes import LISTED, NOT_KNOWN, ClassFrequencies, ModelOutcomes
 
 MOST_CONFUSED = 3  # wrong answers that are listed for a class
 SURE = 0.7  # probability of a wrong answer from which the label is doubted
@@ -172,7 +172,7 @@ class Bin(NamedTuple):
         return self.errors / self.examples
 
 
-class Setting(NamedTuple):
+class ReportSetting(NamedTuple):
     """Hold what the rules need to know about the model and the test data as a whole."""
 
     bins: Sequence[Bin]  # errors by the number of training examples; empty if that is not known
@@ -181,7 +181,7 @@ class Setting(NamedTuple):
     name: Callable[[int], str]  # text of a class
 
 
-class Ranked(NamedTuple):
+class FailingClasses(NamedTuple):
     """Hold the classes that fail most."""
 
     by_errors: list[FailingClass]  # with the most errors
@@ -189,7 +189,9 @@ class Ranked(NamedTuple):
     more: tuple[int, int]  # classes beyond these lists that fail as much as the last one
 
 
-def worst(tested: Outcomes, known: Frequencies, most: int, least: float, setting: Setting) -> Ranked:
+def worst(
+    tested: ModelOutcomes, known: ClassFrequencies, most: int, least: float, setting: ReportSetting
+) -> FailingClasses:
     """Return the classes with the most errors, and those with the highest error.
 
     The order is that of --per_class: where errors are equal, the class with more examples comes first. In the second
@@ -209,7 +211,7 @@ def worst(tested: Outcomes, known: Frequencies, most: int, least: float, setting
         j: _failing(tested, known, int(labels[j]), place == j, rules, setting) for j in {*by_errors.tolist(), *by_rate}
     }
     more = _more(errors[fails], errors[by_errors]), _more(rate[tried], rate[by_rate])
-    return Ranked([found[j] for j in by_errors], [found[j] for j in by_rate], more)
+    return FailingClasses([found[j] for j in by_errors], [found[j] for j in by_rate], more)
 
 
 def _more(values: Float64s, listed: Float64s) -> int:
@@ -217,7 +219,7 @@ def _more(values: Float64s, listed: Float64s) -> int:
     return int(np.sum(values == listed[-1]) - np.sum(listed == listed[-1])) if len(listed) else 0
 
 
-def _applying(tested: Outcomes, setting: Setting) -> dict[str, Bools]:
+def _applying(tested: ModelOutcomes, setting: ReportSetting) -> dict[str, Bools]:
     """Return for the reasons that are known whether each example has them, bool[m]."""
     rules: dict[str, tuple[Int32s | Int64s, Bools]] = {
         "no_feature_known": (tested.seen, tested.seen == 0),
@@ -231,7 +233,12 @@ def _applying(tested: Outcomes, setting: Setting) -> dict[str, Bools]:
 
 
 def _failing(
-    tested: Outcomes, known: Frequencies, label: int, own: Bools, rules: Mapping[str, Bools], setting: Setting
+    tested: ModelOutcomes,
+    known: ClassFrequencies,
+    label: int,
+    own: Bools,
+    rules: Mapping[str, Bools],
+    setting: ReportSetting,
 ) -> FailingClass:
     """Return a class whose examples are `own` (bool[m]), and why it fails; `rules` are as of `_applying`."""
     wrong = np.flatnonzero(own & tested.wrong)
@@ -259,11 +266,11 @@ def _failing(
     return one._replace(reasons=findings(one, applying, len(answers), setting))
 
 
-def _weight(tested: Outcomes, chosen: Bools) -> float:
+def _weight(tested: ModelOutcomes, chosen: Bools) -> float:
     return float(tested.weight[chosen].sum())
 
 
-def confused_pairs(tested: Outcomes, most: int) -> list[Pair]:
+def confused_pairs(tested: ModelOutcomes, most: int) -> list[Pair]:
     sums = PairSums()
     sums.add(tested)
     label, answer = sums.added_up()
@@ -276,7 +283,7 @@ def confused_pairs(tested: Outcomes, most: int) -> list[Pair]:
     return result
 
 
-def causes(tested: Outcomes, known: Frequencies) -> list[Cause]:
+def causes(tested: ModelOutcomes, known: ClassFrequencies) -> list[Cause]:
     """Divide the errors by what went wrong first, the largest part first; the parts add up to all errors."""
     never = tested.label == class_names.UNKNOWN
     if known.is_training:
@@ -293,7 +300,7 @@ def causes(tested: Outcomes, known: Frequencies) -> list[Cause]:
     return sorted(parts, key=lambda part: -part.errors)
 
 
-def bins(tested: Outcomes, known: Frequencies) -> list[Bin]:
+def bins(tested: ModelOutcomes, known: ClassFrequencies) -> list[Bin]:
     """Return the errors by the number of examples of the label: 0, 1, 2, 3 to 4, 5 to 8, 9 to 16 and so on."""
     count = np.rint(known.of(tested.label)).astype(np.int64)
     level = np.where(count > 0, np.ceil(np.log2(np.maximum(count, 1))).astype(np.int64) + 1, 0)
@@ -312,7 +319,9 @@ def bins(tested: Outcomes, known: Frequencies) -> list[Bin]:
 # -- why, and what would help
 
 
-def findings(one: FailingClass, applying: Mapping[str, float], wrong_answers: int, setting: Setting) -> list[Finding]:
+def findings(
+    one: FailingClass, applying: Mapping[str, float], wrong_answers: int, setting: ReportSetting
+) -> list[Finding]:
     """Return the reasons for the errors of a class, the one that applies to most errors first.
 
     These are the reasons that apply to at least half of the errors, or else the most frequent ones, which say so; and
@@ -341,7 +350,7 @@ def findings(one: FailingClass, applying: Mapping[str, float], wrong_answers: in
     return sorted([*result, *_few(one, setting), *_of_answers(one)], key=lambda finding: -finding.errors)
 
 
-def _of_errors(one: FailingClass, applying: Mapping[str, float], setting: Setting) -> list[Finding]:
+def _of_errors(one: FailingClass, applying: Mapping[str, float], setting: ReportSetting) -> list[Finding]:
     """Return the findings that apply to some errors of the class, and are known."""
     answer, often, reverse = one.taken_for[0] if one.taken_for else Confusion(0, 0.0, 0.0)
     errors = {**applying, "confused": often if answer and often >= OFTEN else 0.0}
@@ -375,7 +384,7 @@ def _in(part: float, whole: float) -> str:
     return f"In {number(part)} of {number(whole)} errors"
 
 
-def _few(one: FailingClass, setting: Setting) -> list[Finding]:
+def _few(one: FailingClass, setting: ReportSetting) -> list[Finding]:
     """Return the finding that the class had few training examples, if classes with more have fewer errors.
 
     All classes of the next ranges are compared with, up to FEW_TIMES the examples. The finding applies to the share of

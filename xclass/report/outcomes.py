@@ -26,7 +26,7 @@ from ..data.batch import CONSTANT, Batch
 from ..errors import DataError
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
-from ..reductions.core.probabilities import Options as ListingOptions
+from ..reductions.core.probabilities import ListingOptions as ListingOptions
 from ..reductions.core.spec import Wanted
 from ..run.results.outcomes import Measured, select
 from ..system import thread_limit
@@ -35,13 +35,13 @@ from ..text import reader
 LISTED = 5  # classes that are listed for each example
 TRAINING, MODEL, TEST = "training data", "model", "test data"  # where the examples of classes are counted
 MOST_WAITING = 1 << 20  # features of batches that are collected before they are sorted
-NOT_KNOWN = -1  # in `Outcomes.place`, `Outcomes.proposed` and `Outcomes.seen`
+NOT_KNOWN = -1  # in `ModelOutcomes.place`, `ModelOutcomes.proposed` and `ModelOutcomes.seen`
 
 Seen = Callable[[UInt32s], Bools]  # from features to whether each of them occurred in training
 
 
 @dataclass(frozen=True)
-class Outcomes(Measured):
+class ModelOutcomes(Measured):
     """Hold the results of m labelled examples in the order of the data; `row` is the position among all examples."""
 
     place: Int32s  # int32[m], place of the label among the first LISTED classes, 0 if it is not there, or NOT_KNOWN
@@ -56,7 +56,7 @@ def wanted(learner: LearnerCore) -> Wanted:
     return Wanted(listing_options=ListingOptions(top_k=LISTED), example_probabilities=True)
 
 
-def measure(learner: LearnerCore, source: reader.Options, is_seen: Seen | None = None) -> Outcomes | None:
+def measure(learner: LearnerCore, source: reader.ReaderOptions, is_seen: Seen | None = None) -> ModelOutcomes | None:
     """Predict files of examples (see `files.batches`) and return the outcomes of those with labels.
 
     They are None for lists of labels. The report of the learner then has the measures.
@@ -80,10 +80,10 @@ def measure(learner: LearnerCore, source: reader.Options, is_seen: Seen | None =
         )
     if lists:
         return None
-    return Outcomes(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
+    return ModelOutcomes(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
 
-def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> Outcomes:
+def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> ModelOutcomes:
     """Return the outcomes of a task; `before` is the number of examples before it, `is_seen` see `measure`."""
     batch = task.batch
     own = select(task, None, False)
@@ -91,7 +91,7 @@ def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> Outcomes:
     proposed = np.full(len(row), NOT_KNOWN, np.int32)
     if task.candidates is not None:
         proposed = (task.candidates[row] == label[:, None]).any(axis=1).astype(np.int32)
-    return Outcomes(
+    return ModelOutcomes(
         **{**vars(own), "row": row + before},
         place=_places(task, row, label),
         proposed=proposed,
@@ -101,7 +101,7 @@ def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> Outcomes:
 
 
 def _features_seen(batch: Batch, row: Int64s, is_seen: Seen | None) -> Int32s:
-    """Return the number of features of each example that occurred in training, see `Outcomes.seen`."""
+    """Return the number of features of each example that occurred in training, see `ModelOutcomes.seen`."""
     if is_seen is None:
         return np.full(len(row), NOT_KNOWN, np.int32)
     before = np.zeros(int(batch.start[-1]) + 1, np.int32)
@@ -111,7 +111,7 @@ def _features_seen(batch: Batch, row: Int64s, is_seen: Seen | None) -> Int32s:
 
 
 def _places(task: BatchTask, row: Int64s, label: Int64s) -> Int32s:
-    """Return the place of each label in the list of classes of its example, see `Outcomes.place`."""
+    """Return the place of each label in the list of classes of its example, see `ModelOutcomes.place`."""
     lists = task.class_lists
     if lists is None:
         return np.full(len(row), NOT_KNOWN, np.int32)
@@ -134,7 +134,7 @@ def name_of(learner: LearnerCore, label: int) -> str:
 # -- the training data
 
 
-class Frequencies(NamedTuple):
+class ClassFrequencies(NamedTuple):
     """Hold the number of examples of classes."""
 
     examples: Mapping[int, float]  # class -> sum of the weights of its examples
@@ -154,11 +154,11 @@ class Frequencies(NamedTuple):
 class Training(NamedTuple):
     """Hold what is known about the training data."""
 
-    classes: Frequencies | None  # None if not known
+    classes: ClassFrequencies | None  # None if not known
     is_seen: Seen | None  # returns whether features occurred; None if not known
 
 
-def of_training(learner: LearnerCore, training: reader.Options) -> Training:
+def of_training(learner: LearnerCore, training: reader.ReaderOptions) -> Training:
     """Return what the files of training data tell, or the model if there are none."""
     if training.data:
         return _counted(learner, training)
@@ -173,13 +173,13 @@ def of_training(learner: LearnerCore, training: reader.Options) -> Training:
         return found
 
     return Training(
-        None if counts is None else Frequencies(_by_class(*counts), MODEL),
+        None if counts is None else ClassFrequencies(_by_class(*counts), MODEL),
         None if by_model(np.empty(0, np.uint32)) is None else lambda index: np.asarray(by_model(index)) > 0,
     )
 
 
-def of_test(tested: Outcomes) -> Frequencies:
-    return Frequencies(_by_class(tested.label, tested.weight), TEST)
+def of_test(tested: ModelOutcomes) -> ClassFrequencies:
+    return ClassFrequencies(_by_class(tested.label, tested.weight), TEST)
 
 
 def _by_class(label: Int64s, weight: Float64s) -> dict[int, float]:
@@ -188,7 +188,7 @@ def _by_class(label: Int64s, weight: Float64s) -> dict[int, float]:
     return dict(zip(labels.tolist(), np.bincount(place, weight, len(labels)).tolist(), strict=True))
 
 
-def _counted(learner: LearnerCore, training: reader.Options) -> Training:
+def _counted(learner: LearnerCore, training: reader.ReaderOptions) -> Training:
     """Count the classes in training data, and collect their features."""
     counts: Counter[int] = Counter()
     features, new, waiting = np.empty(0, np.uint32), list[UInt32s](), 0
@@ -203,4 +203,4 @@ def _counted(learner: LearnerCore, training: reader.Options) -> Training:
                 features, new, waiting = np.unique(np.concatenate([features, *new])), [], 0
     features = np.unique(np.concatenate([features, *new]))
     counts.pop(class_names.UNKNOWN, None)
-    return Training(Frequencies(counts, TRAINING), lambda index: np.isin(index, features))
+    return Training(ClassFrequencies(counts, TRAINING), lambda index: np.isin(index, features))

@@ -20,7 +20,7 @@ from ..reductions.core.calibration import calibration_error
 from ..reductions.core.label_report import LabelReport
 from ..run.results import by_class
 from . import failing, figures, markup, outcomes
-from .contents import TENTHS, Contents, Errors, Reason, Shown
+from .contents import TENTHS, Errors, Reason, ReportContents, Shown
 from .failing import FailingClass
 from .markup import Html, clipped, element, escaped
 from .outcomes import LISTED
@@ -42,7 +42,7 @@ SEPARATOR = "^"  # between a namespace and a feature
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def write(contents: Contents) -> Iterator[bytes]:
+def write(contents: ReportContents) -> Iterator[bytes]:
     """Yield the page piece by piece."""
     full_name = contents.name
     contents = contents._replace(name=lambda label: clipped(full_name(label)))
@@ -85,7 +85,7 @@ def _encoded(*pieces: Html) -> bytes:
     return (markup.joined(*pieces) + "\n").encode("utf-8")
 
 
-def _lead(contents: Contents) -> str:
+def _lead(contents: ReportContents) -> str:
     text = (
         f"A model of --{contents.reduction} that has learned {markup.number(contents.learned)} examples of "
         f"{'' if contents.counted else 'at most '}{_classes(contents.classes, contents)}"
@@ -95,12 +95,12 @@ def _lead(contents: Contents) -> str:
     return f"{text}, tested on {' and '.join(contents.request.source.data)}."
 
 
-def _classes(count: int, contents: Contents) -> str:
+def _classes(count: int, contents: ReportContents) -> str:
     words = ("label", "labels") if contents.has_lists else ("class", "classes")
     return f"{count:,} {words[count != 1]}"
 
 
-def _tiles(contents: Contents) -> Html:
+def _tiles(contents: ReportContents) -> Html:
     tiles: list[tuple[str, str, str]] = []
     errors = contents.errors
     if errors is not None:
@@ -137,7 +137,7 @@ def _tiles(contents: Contents) -> Html:
     )
 
 
-def _sections(contents: Contents) -> Iterator[Section]:
+def _sections(contents: ReportContents) -> Iterator[Section]:
     if contents.errors is not None:
         yield from _error_sections(contents, contents.errors)
     if contents.measures is not None:
@@ -145,7 +145,7 @@ def _sections(contents: Contents) -> Iterator[Section]:
     yield "options", "Options and versions", _options(contents)
 
 
-def _options(contents: Contents) -> Html:
+def _options(contents: ReportContents) -> Html:
     declared = {
         name: one for group in configuration.option_groups().values() for name, one in options_of(group).items()
     }
@@ -183,7 +183,7 @@ def _value(value: object) -> str:
 # -- errors
 
 
-def _error_sections(contents: Contents, errors: Errors) -> Iterator[Section]:
+def _error_sections(contents: ReportContents, errors: Errors) -> Iterator[Section]:
     """Yield the sections about the errors of a model that learns one class an example."""
     weights = "" if errors.weight == errors.examples else element("p", WEIGHT_NOTE, class_="note")
     yield (
@@ -241,7 +241,7 @@ def _frequency(errors: Errors) -> Html:
     )
 
 
-def _pairs(contents: Contents, errors: Errors) -> Html:
+def _pairs(contents: ReportContents, errors: Errors) -> Html:
     if not errors.pairs:
         return element("p", "No wrong answer was given.")
     rows = [
@@ -284,7 +284,7 @@ def _calibration(bins: Float64s) -> Html:
     )
 
 
-def _list_sections(contents: Contents, report: LabelReport) -> Iterator[Section]:
+def _list_sections(contents: ReportContents, report: LabelReport) -> Iterator[Section]:
     """Yield the sections about lists of labels."""
     known = report.figures()
     names = ("precision", "recall", "ndcg", "psp", "psndcg", "coverage")
@@ -326,7 +326,7 @@ def _list_sections(contents: Contents, report: LabelReport) -> Iterator[Section]
 # -- classes that fail
 
 
-def _failing(contents: Contents, errors: Errors) -> Html:
+def _failing(contents: ReportContents, errors: Errors) -> Html:
     least, by_errors = contents.request.least, errors.classes_by_errors
     if not by_errors:
         return element("p", "No test example was predicted wrongly.")
@@ -392,7 +392,7 @@ def _more(classes: int, what: str) -> Html | str:
     return element("p", f"… and {classes:,} more with {what}.", class_="note") if classes else ""
 
 
-def _table(caption: str, classes: Sequence[FailingClass], place: dict[int, int], contents: Contents) -> Html:
+def _table(caption: str, classes: Sequence[FailingClass], place: dict[int, int], contents: ReportContents) -> Html:
     """Return a table of classes; `place` has the number of the card of each."""
     name = contents.name
     rows = [
@@ -410,7 +410,7 @@ def _table(caption: str, classes: Sequence[FailingClass], place: dict[int, int],
     return markup.table(caption, HEADER, rows, numbers=(1, 2, 4), wide=(6,))
 
 
-def _class(one: FailingClass, at: int, contents: Contents) -> Html:
+def _class(one: FailingClass, at: int, contents: ReportContents) -> Html:
     name = contents.name(one.label)
     precision = f"precision {markup.percent(one.right_answers / one.answers)}" if one.answers else "never predicted"
     parts = [f"{markup.number(one.errors)} of {markup.number(one.examples)} test examples are wrong", precision]
@@ -434,11 +434,11 @@ def _class(one: FailingClass, at: int, contents: Contents) -> Html:
     )
 
 
-def _shown(one: FailingClass, contents: Contents) -> list[Shown]:
+def _shown(one: FailingClass, contents: ReportContents) -> list[Shown]:
     return [contents.lines[number] for number in one.sample.tolist() if number in contents.lines]
 
 
-def _surest(shown: Shown, contents: Contents) -> Html:
+def _surest(shown: Shown, contents: ReportContents) -> Html:
     """Return the list item about what has decided in the first wrong line."""
     answer = shown.reasons[0]
     right = shown.reasons[1].score if len(shown.reasons) > 1 else None
@@ -452,7 +452,7 @@ def _surest(shown: Shown, contents: Contents) -> Html:
     return element("li", f"{text}. For it{other} speak: {shares}." if shares else f"{text}.")
 
 
-def _line(shown: Shown, contents: Contents) -> Html:
+def _line(shown: Shown, contents: ReportContents) -> Html:
     listed = ", ".join(f"{contents.name(label)} ({markup.probability(p)})" for label, p in shown.listed)
     probable = f"; most probable: {listed}" if listed else ""
     return markup.joined(

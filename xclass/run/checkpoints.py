@@ -13,7 +13,7 @@ from typing import Any
 from ..api import model_contents
 from ..api.configuration import Config
 from ..api.learner_core import LearnerCore
-from ..api.model_contents import Contents
+from ..api.model_contents import ModelContents
 from ..api.progress import VW, Progress
 from ..binary import gd
 from ..errors import ModelError, UsageError
@@ -57,7 +57,7 @@ class Saver:
         """Return the number of examples that this run has learned from."""
         return self._learner.examples - self._examples_before
 
-    def resume(self, contents: Contents, preserve: bool) -> None:
+    def resume(self, contents: ModelContents, preserve: bool) -> None:
         """Continue the counters of the model of -i."""
         self._counters = contents.counters
         vw_counters = (self._counters or {}).get(VW) if self._config.run.vw_exact else None
@@ -82,7 +82,7 @@ class Saver:
         if path in self._saved and into is None:
             self._record_saved(path, self.learned)
 
-    def _contents(self) -> Contents:
+    def _contents(self) -> ModelContents:
         """Return the contents to save; if nothing is learned, the counters are those of the model of -i."""
         contents = self._learner.contents()
         return contents if self._learning or contents.counters is None else contents._replace(counters=self._counters)

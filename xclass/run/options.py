@@ -9,7 +9,7 @@ from ..system import output_file
 WITHOUT_CHANCE = {"scalar", "ect", "log_multi", "means", "multilabel", "multilabel_oaa"}  # reductions
 
 
-class Options(OptionGroup):
+class RunOptions(OptionGroup):
     """Declare the options of a run."""
 
     initial_regressor: str = option(

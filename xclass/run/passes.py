@@ -28,7 +28,7 @@ from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
 from ..errors import DataError
 from ..options.declare import OptionGroup, no_effect, one_of, option, warned
-from ..reductions.core.base import Learner as Reduction
+from ..reductions.core.base import Reduction as Reduction
 from ..reductions.core.contract import BatchTask
 from ..system import output_file
 from .shuffle import Shuffler
@@ -48,7 +48,7 @@ def _state_of_run(every: int | None, given: Mapping[str, Any]) -> list[str]:
     return [f"{given['final_regressor']}{STATE}"] if every and {"workers", "final_regressor"} <= given.keys() else []
 
 
-class Options(OptionGroup):
+class PassOptions(OptionGroup):
     """Declare the options of passes over the data."""
 
     passes: int = option(
@@ -177,14 +177,14 @@ def previewed(items: Iterator[BatchTask | SavePoint], learner: Reduction) -> Ite
     yield from items
 
 
-class Stream:
+class PassStream:
     """Iterate over a pass: over batches, each with a mask of held-out examples, and save points.
 
     `source` yields, for one pass, each batch and the number of lines before its file. `model` is the path of -f, and
     `ended` the number of passes over the same lines that have ended.
     """
 
-    def __init__(self, source: Source, options: Options, shuffler: Shuffler | None, model: str | None) -> None:
+    def __init__(self, source: Source, options: PassOptions, shuffler: Shuffler | None, model: str | None) -> None:
         self.source = source
         self._options = options
         # a round is --passes passes over the same number of lines, see the head of this module

@@ -371,7 +371,7 @@ KINDS = ("simple", "multiclass", "multilabel", "scores", "raw_scores", "vw_label
 BUFFER = 1 << 20  # bytes that are formatted before they are written
 
 
-class Lines:
+class LineFormatter:
     """Format one line for each example of a batch.
 
     `kind` is one of KINDS, see the module. `names` are those of the classes 1, 2, ...; the list may grow; None writes
@@ -450,7 +450,7 @@ class Lines:
         self._longest_name = max(self._longest_name, *map(len, new_names))
 
 
-class Writer(Lines):
+class PredictionWriter(LineFormatter):
     """Write the lines of batches to a file; `description` says what it holds, for messages."""
 
     def __init__(
@@ -463,7 +463,7 @@ class Writer(Lines):
     ) -> None:
         super().__init__(kind, names, rounded)
         self.path = path
-        self.file = output_file.Output(path, description)
+        self.file = output_file.OutputFile(path, description)
 
     def write(self, batch: Batch, **contents: Any) -> None:
         """Write the lines of a batch; BrokenPipeError is raised if the reader of the output has closed it.
@@ -492,7 +492,7 @@ class Writer(Lines):
         self.file.close()
 
 
-def kind_of_predictions(c: Config, listing: probabilities.Options, lists_scores: bool) -> str:
+def kind_of_predictions(c: Config, listing: probabilities.ListingOptions, lists_scores: bool) -> str:
     """Return the kind of the lines of -p.
 
     `listing` says which classes are listed, `lists_scores` whether predictions are the scores of all classes.
@@ -502,7 +502,7 @@ def kind_of_predictions(c: Config, listing: probabilities.Options, lists_scores:
     return "scores" if listing.lists_classes or lists_scores else c.reduction.labels
 
 
-def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Writer]:
+def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, PredictionWriter]:
     """Return the writers for -p and -r, as far as these are given, by their options.
 
     `lists_scores` says whether predictions are the scores of all classes.
@@ -511,7 +511,7 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
     kind = kind_of_predictions(c, c.listing_options, lists_scores)
     writers = {}
     if o.predictions is not None:
-        writers["predictions"] = Writer(o.predictions, kind, names.class_list, rounded=o.vw_exact)
+        writers["predictions"] = PredictionWriter(o.predictions, kind, names.class_list, rounded=o.vw_exact)
     if o.raw_predictions is not None:
         if c.reduction.labels == "multilabel" and not c.reduction.class_scores:
             raise UsageError(
@@ -519,11 +519,11 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
                 "their probabilities"
             )
         raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
-        writers["raw_predictions"] = Writer(o.raw_predictions, raw, description="scores")
+        writers["raw_predictions"] = PredictionWriter(o.raw_predictions, raw, description="scores")
     return writers
 
 
-def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray | None = None) -> None:
+def write(writers: dict[str, PredictionWriter], task: BatchTask, highest_seen: np.ndarray | None = None) -> None:
     """Write a line for each example of a task to each file of `open_writers`.
 
     `highest_seen` is the highest class that has a name at each example, float64[n]; None if all classes do.
@@ -533,7 +533,7 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
 
 
 def contents(kind: str, task: BatchTask, highest_seen: np.ndarray | None, raw: bool = False) -> dict[str, Any]:
-    """Return what the lines of a task hold, as arguments of `Lines.pieces`.
+    """Return what the lines of a task hold, as arguments of `LineFormatter.pieces`.
 
     `kind` is that of the lines, `highest_seen` as in `write`, and `raw` says whether they are those of -r.
     """

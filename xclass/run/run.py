@@ -23,7 +23,7 @@ from ..abilities import find
 from ..api import model_contents, progress_table
 from ..api.configuration import Config, chosen_name, feature_bits
 from ..api.learner_core import LearnerCore
-from ..api.model_contents import Contents
+from ..api.model_contents import ModelContents
 from ..api.progress import Progress
 from ..cache import cache_key
 from ..cache.source import Source
@@ -64,7 +64,7 @@ class Engine:
     new_progress: type[Progress] = Progress
     pipeline: Pipeline[BatchTask] | None = None
 
-    def learner(self, contents: Contents | None) -> LearnerCore:
+    def learner(self, contents: ModelContents | None) -> LearnerCore:
         """Return the learner of the run; `contents` are those of the model of -i."""
         raise NotImplementedError
 
@@ -116,7 +116,7 @@ class Local(Engine):
     def __init__(self, peeked: Peeked | None = None) -> None:
         self._peeked = peeked
 
-    def learner(self, contents: Contents | None) -> LearnerCore:
+    def learner(self, contents: ModelContents | None) -> LearnerCore:
         return LearnerCore(self.run.config, learner_use.of_run(self.run.config), contents)
 
     def compile(self) -> None:
@@ -189,7 +189,9 @@ class Local(Engine):
         self.run.model.reduction.stop()
 
 
-def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, peeked: Peeked | None = None) -> int:
+def run(
+    config: Config, notes: Sequence[str] = (), model: ModelContents | None = None, peeked: Peeked | None = None
+) -> int:
     """Execute a run and return its exit status; `peeked` is what was already read from the data."""
     with thread_limit.limited(config.run.threads):
         return Run(config, notes, Local(peeked)).execute(model)
@@ -228,11 +230,11 @@ class Run:
         engine.run = self
         self._new_saver = new_saver
         self._warned: set[str] = set()
-        self._files: list[output_file.Output] = []  # that are written during the run
+        self._files: list[output_file.OutputFile] = []  # that are written during the run
 
     # start
 
-    def execute(self, contents: Contents | None) -> int:
+    def execute(self, contents: ModelContents | None) -> int:
         """Execute the run and return its exit status; `contents` are those of the model of -i."""
         started = time.perf_counter()
         o = self.options
@@ -276,12 +278,12 @@ class Run:
         for writer in self.writers.values():
             self._opened(writer.file, closing)
 
-    def _opened(self, file: output_file.Output, closing: contextlib.ExitStack) -> None:
+    def _opened(self, file: output_file.OutputFile, closing: contextlib.ExitStack) -> None:
         """Note a file that is written during the run; `closing` gives up what is not complete."""
         self._files.append(file)
         closing.callback(file.abandon)
 
-    def _prepare(self, contents: Contents | None, closing: contextlib.ExitStack) -> None:
+    def _prepare(self, contents: ModelContents | None, closing: contextlib.ExitStack) -> None:
         """Create the parts of the run; those that must be closed at its end are added to `closing`."""
         c, o = self.config, self.options
         with model_contents.naming(o.initial_regressor):
@@ -536,7 +538,7 @@ class Run:
         ]
 
 
-def _opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: Peeked | None) -> passes.Stream:
+def _opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: Peeked | None) -> passes.PassStream:
     """Open the data, text or a cache, and return the stream of the examples of every pass.
 
     If the lines that examples are read from are needed, every pass parses the text. `peeked` is what was
@@ -567,7 +569,7 @@ def _opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: Pee
     source = Source(text, config.cache, key, not config.parser.noconstant, readings, needs_lines, schema)
     size = config.shuffle.shuffle
     shuffler = None if size is None else Shuffler(size, o.random_seed, needs_lines)
-    return passes.Stream(source, config.passes, shuffler, o.final_regressor)
+    return passes.PassStream(source, config.passes, shuffler, o.final_regressor)
 
 
 def _inspector(config: Config, learner: LearnerCore) -> Inspector | None:

@@ -23,7 +23,7 @@ from ..options.declare import OptionGroup, option
 BATCH_FEATURES = 1 << 16  # approximate number of features in a batch that is yielded
 
 
-class Options(OptionGroup):
+class ShuffleOptions(OptionGroup):
     """Declare the option of shuffling."""
 
     shuffle: int = option("hold N examples in memory and learn them in random order", minimum=2)

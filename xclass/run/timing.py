@@ -19,7 +19,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Options(OptionGroup):
+class TimingOptions(OptionGroup):
     """Declare the option of timing."""
 
     timing: bool = option("report the time spent starting, reading, parsing, learning and writing")

@@ -33,7 +33,7 @@ from ..errors import XclassError
 from ..kernels import compiling, jit
 from ..reductions.core import base
 from ..system import terminal, thread_limit
-from ..text.parser import Options, Parser
+from ..text.parser import Parser, ParserOptions
 
 Job = Callable[[], None]
 Parts = dict[str, Job]
@@ -45,7 +45,7 @@ READING = "reading"  # name by which `jit` remembers that the kernels of the rea
 LINE = b"1 |n a:1 b c=d\n"  # what few lines have is compiled when it occurs
 
 
-def prepare(config: Config, use: LearnerUse, learner: base.Learner, reads: bool) -> None:
+def prepare(config: Config, use: LearnerUse, learner: base.Reduction, reads: bool) -> None:
     """Compile the kernels in several processes if the reduction or the reader has not run on this machine before.
 
     `reads` says whether the run reads text. A process that compiles for another one starts no further ones.
@@ -105,7 +105,7 @@ def ahead(jobs: Mapping[str, Job]) -> Iterator[tuple[str, int]]:
                 child.kill()
 
 
-def parts(learner: base.Learner, learn: bool, reads: bool) -> Parts:
+def parts(learner: base.Reduction, learn: bool, reads: bool) -> Parts:
     """Return functions that each compile a part of the kernels of a run.
 
     `learn` says whether to compile the kernels for learning, `reads` whether the run reads text.
@@ -205,7 +205,7 @@ def _in_turns(folder: str, job: Job) -> None:
 def compile_reading() -> None:
     """Compile the kernels of the parser by parsing a line."""
     jit.activate()
-    parser = Parser(Options(), 18, "multiclass")
+    parser = Parser(ParserOptions(), 18, "multiclass")
     text = np.zeros(len(LINE) + 64, np.uint8)
     text[: len(LINE)] = np.frombuffer(LINE, np.uint8)
     parser.parse(text, len(LINE), "")

@@ -31,7 +31,7 @@ from ..data.schema import CATEGORY, DENSE, MATRICES, NUMBER, TEXT
 from ..errors import UsageError, XclassError
 from ..options.spelling import Spelling
 from ..reductions.core.contract import BatchTask
-from ..reductions.core.probabilities import Options as ListingOptions
+from ..reductions.core.probabilities import ListingOptions as ListingOptions
 from ..reductions.core.spec import Wanted
 from ..system.printable import printable
 from ..system.steps import Steps, pause

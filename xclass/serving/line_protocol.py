@@ -21,8 +21,8 @@ from ..client import GREETING, ONLY_PREDICTS
 from ..text.numbers import NEWLINE
 from .lines import ERROR, error_line, unmarked
 from .listener import Listener
-from .options import Options
-from .service import Request, Service
+from .options import ServerOptions
+from .service import Service, ServiceRequest
 
 REQUESTS = 2  # of a connection that the service has at a time: it works at one while the other is prepared
 REQUEST_BYTES = 1 << 16
@@ -64,12 +64,12 @@ PATTERNS = {
 }
 
 
-class Connection(asyncio.Protocol):
+class LineConnection(asyncio.Protocol):
     """Read the lines of a client, and write their answers."""
 
     transport: asyncio.Transport
 
-    def __init__(self, listener: Listener, service: Service, options: Options) -> None:
+    def __init__(self, listener: Listener, service: Service, options: ServerOptions) -> None:
         self._listener, self._service, self._options = listener, service, options
         self._received = bytearray()  # what is not yet with the service
         self._asked = 0  # requests that the service has
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
             if not lines:  # a line that is too long; the answer to it keeps its place
                 deliver = self._answered_too_long
             self._asked += 1
-            self._service.ask(Request(deliver, self, text, lines))
+            self._service.ask(ServiceRequest(deliver, self, text, lines))
         waits = len(self._received) >= REQUEST_BYTES and (self._asked == REQUESTS or self._blocked)
         if waits == self.transport.is_reading() and not self._ended and not self.transport.is_closing():
             (self.transport.pause_reading if waits else self.transport.resume_reading)()

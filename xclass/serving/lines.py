@@ -57,7 +57,7 @@ class Answerer:
         If the learner cannot do that.
     """
 
-    def __init__(self, learner: Learner, learns: bool, listing: probabilities.Options | None = None) -> None:
+    def __init__(self, learner: Learner, learns: bool, listing: probabilities.ListingOptions | None = None) -> None:
         config = learner.core.config
         if learns:
             learner.core.check_learns()
@@ -92,7 +92,7 @@ class Answerer:
             core.progress.lists_scores = core.config.reduction.labels == "multiclass"
         self._needs_no_bar = core.config.run.vw_exact
         kind = predictions.kind_of_predictions(core.config, listing, core.reduction.lists_scores)
-        self._lines = predictions.Lines(kind, core.names.class_list, core.config.run.vw_exact, BLANK)
+        self._lines = predictions.LineFormatter(kind, core.names.class_list, core.config.run.vw_exact, BLANK)
         options = dataclasses.replace(core.config.parser, on_bad_line="skip")
         bits, labels = configuration.feature_bits(core.config), core.config.reduction.labels
         self._parser, self._explainer = (

@@ -8,7 +8,7 @@ from ..options.declare import BYTES, SECONDS, OptionGroup, option
 LOOPBACK = ("127.0.0.1", "::1", "localhost")  # addresses that only this machine reaches
 
 
-class Options(OptionGroup):
+class ServerOptions(OptionGroup):
     """Declare where a server listens, the files in which it says so, and the limits for its clients."""
 
     host: str = option("address to listen at; anyone who reaches it can use the learner", default=LOOPBACK[0])

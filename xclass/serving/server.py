@@ -23,7 +23,7 @@ from ..system import output_file
 from . import line_protocol
 from .listener import SWEEP_SECONDS, Listener, remove_own
 from .models import Models
-from .options import LOOPBACK, Options
+from .options import LOOPBACK, ServerOptions
 from .service import Service
 
 PATIENCE = 10.0  # seconds for clients to read their answers when the server ends
@@ -46,7 +46,7 @@ class Server:
     options : those given, with as many connections as the system allows
     """
 
-    def __init__(self, models: Models, options: Options, console: OperatorConsole) -> None:
+    def __init__(self, models: Models, options: ServerOptions, console: OperatorConsole) -> None:
         options = _with_open_files(options, (models.of_lines is not None) + (options.http is not None), console)
         self._models, self.options, self._console = models, options, console
         self.lines = None if models.of_lines is None else line_listener(models.of_lines, options)
@@ -124,17 +124,17 @@ class Server:
                 await asyncio.wait_for(self._asked.wait(), self._models.pause)
 
 
-def line_listener(service: Service, options: Options) -> Listener:
+def line_listener(service: Service, options: ServerOptions) -> Listener:
     """Return what listens for the line protocol, which is not open yet."""
     is_path = options.socket is not None
     return Listener(
-        lambda listener: line_protocol.Connection(listener, service, options),
+        lambda listener: line_protocol.LineConnection(listener, service, options),
         options.socket if options.socket is not None else (options.host, options.port),
         "--socket" if is_path else "--host or --port",
     )
 
 
-def http_listener(models: Models, options: Options, console: OperatorConsole) -> Listener:
+def http_listener(models: Models, options: ServerOptions, console: OperatorConsole) -> Listener:
     """Return what listens for HTTP; raise UsageError if its packages are not installed or an option is not allowed."""
     try:
         from .http import access, connection, endpoints
@@ -143,14 +143,14 @@ def http_listener(models: Models, options: Options, console: OperatorConsole) ->
     answering = endpoints.Endpoints(models, options, console.line)
     assert options.http is not None
     return Listener(
-        lambda listener: connection.Connection(listener, answering, options),
+        lambda listener: connection.HttpConnection(listener, answering, options),
         access.address(options.http),
         "--http",
         min(SWEEP_SECONDS, options.timeout),
     )
 
 
-def _with_open_files(options: Options, kinds: int, console: OperatorConsole) -> Options:
+def _with_open_files(options: ServerOptions, kinds: int, console: OperatorConsole) -> ServerOptions:
     """Raise the limit of open files of this process as far as the connections of all kinds need it.
 
     If the system does not allow that, return options that allow fewer connections, so that models can still be saved.
@@ -213,7 +213,7 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
 
 async def serve(
     models: Models,
-    options: Options,
+    options: ServerOptions,
     console: OperatorConsole,
     ready: Callable[[Server], object] | None = None,
     signals: bool = True,

@@ -64,7 +64,7 @@ class Busy(Exception):
 
 
 @dataclass(eq=False, slots=True)
-class Request:
+class ServiceRequest:
     """Hold what a client asks: whole lines, a question that predicts, or a function of the learner.
 
     Attributes
@@ -107,10 +107,10 @@ class Request:
         return text, most
 
 
-class Part(NamedTuple):
+class TakenLines(NamedTuple):
     """Hold the lines of a request that a batch takes; `request.lines` are those that are left."""
 
-    request: Request
+    request: ServiceRequest
     text: bytes
     lines: int
 
@@ -142,7 +142,7 @@ class Service:
         self,
         learner: Learner,
         learns: bool = True,
-        listing: probabilities.Options | None = None,
+        listing: probabilities.ListingOptions | None = None,
         path: str | None = None,
         checkpoint: int | None = None,
         console: OperatorConsole | None = None,
@@ -164,9 +164,9 @@ class Service:
         self.failure: BaseException | None = None
         self.failed: Callable[[], object] = lambda: None
         self._began_with(learner)
-        self._arrivals: SimpleQueue[Request | None] = SimpleQueue()  # None wakes the worker
-        self._waiting: deque[Request] = deque()
-        self._questions: deque[Request] = deque()
+        self._arrivals: SimpleQueue[ServiceRequest | None] = SimpleQueue()  # None wakes the worker
+        self._waiting: deque[ServiceRequest] = deque()
+        self._questions: deque[ServiceRequest] = deque()
         self._asked = 0  # requests over HTTP that are not answered
         self._one_explains = asyncio.Lock()  # between two explanations, the worker answers what waits
         self.latest: deque[float] = deque(maxlen=LATENCIES)
@@ -217,7 +217,7 @@ class Service:
         self._thread = threading.Thread(target=self._work, name="xclass-serve", daemon=True)
         self._thread.start()
 
-    def ask(self, request: Request) -> None:
+    def ask(self, request: ServiceRequest) -> None:
         """Give the worker a request; after `end`, it is refused."""
         if self._ended:
             self._refuse(request)
@@ -272,7 +272,7 @@ class Service:
         service fails, because that may be half changed. A question takes the place of a function that only predicts.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        request = Request(partial(_settle, done), done, question=question, job=job, learns=learns)
+        request = ServiceRequest(partial(_settle, done), done, question=question, job=job, learns=learns)
         self.ask(request)
         try:
             return await done
@@ -391,7 +391,7 @@ class Service:
             if not self._loop.is_closed():
                 raise
 
-    def _refuse(self, request: Request) -> None:
+    def _refuse(self, request: ServiceRequest) -> None:
         """Answer a request of a service that has ended or failed."""
         if request.steps is not None:
             request.steps.close()
@@ -399,7 +399,7 @@ class Service:
         refusal = FAILED * request.lines if request.is_of_lines else Unavailable(f"the server has {why}")
         self._in_loop(request.deliver, refusal, True)
 
-    def _collect(self, first: Request | None = None) -> None:
+    def _collect(self, first: ServiceRequest | None = None) -> None:
         """Move the requests that have arrived to those that wait."""
         arrived = [first, *(self._arrivals.get_nowait() for _ in range(self._arrivals.qsize()))]
         for request in arrived:
@@ -438,7 +438,7 @@ class Service:
             self._begin_save()
         return True
 
-    def _take(self) -> list[Part]:
+    def _take(self) -> list[TakenLines]:
         """Take the next requests, or parts of them, that make a batch; a function comes alone."""
         allowed = self._waiting
         saving = self._saving.is_set()
@@ -447,12 +447,12 @@ class Service:
             if not (saving or allowed):
                 allowed = self._waiting
         self._is_turn_of_others = False
-        taken: list[Part] = []
+        taken: list[TakenLines] = []
         size, room = 0, self.lines_at_once if saving else self.room
         while allowed and room > 0 and size < BATCH_BYTES and not (taken and allowed[0].job is not None):
             request = allowed[0]
             text, lines = request.take(room)
-            taken.append(Part(request, text, lines))
+            taken.append(TakenLines(request, text, lines))
             size += len(text)
             room -= lines
             if not request.lines:
@@ -463,10 +463,10 @@ class Service:
             self._waiting.extendleft(reversed(allowed))
         return taken
 
-    def _allowed(self) -> deque[Request]:
+    def _allowed(self) -> deque[ServiceRequest]:
         """Take all requests out of those that wait that may be answered before others are learned."""
-        allowed: deque[Request] = deque()
-        held: deque[Request] = deque()
+        allowed: deque[ServiceRequest] = deque()
+        held: deque[ServiceRequest] = deque()
         clients = set()
         for request in self._waiting:
             if request.learns is None:
@@ -479,7 +479,7 @@ class Service:
         self._waiting = held
         return allowed
 
-    def _call(self, request: Request) -> None:
+    def _call(self, request: ServiceRequest) -> None:
         """Call the function of a request, or let the generator that it has returned take a step."""
         assert request.job is not None
         result: object
@@ -501,7 +501,7 @@ class Service:
         if request.learns and isinstance(result, Exception) and not isinstance(result, XclassError):
             raise result
 
-    def _answer_lines(self, taken: list[Part]) -> None:
+    def _answer_lines(self, taken: list[TakenLines]) -> None:
         """Answer the requests for lines of a batch."""
         began = time.perf_counter()
         # `_take` has taken only requests that learn nothing if the model is being saved

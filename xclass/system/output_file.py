@@ -23,7 +23,7 @@ OPEN_FILE = re.compile(r"(?:/dev|/proc/[^/]+(?:/task/[0-9]+)?)/fd/([0-9]{1,9})")
 MOST_LINKS = 40
 
 
-class Output:
+class OutputFile:
     """Write a file of results that takes its place only when it is complete.
 
     Devices, pipes, and files that the process has open, such as /dev/stdout, cannot be replaced; they are written
@@ -96,9 +96,9 @@ class Output:
 
 
 @contextlib.contextmanager
-def opened(path: str, description: str) -> Iterator[terminal.Output]:
-    """Open a file of results for writing in the `with` block, at whose end it takes its place; see `Output`."""
-    output = Output(path, description)
+def opened(path: str, description: str) -> Iterator[terminal.ByteOutput]:
+    """Open a file of results for writing in the `with` block, at whose end it takes its place; see `OutputFile`."""
+    output = OutputFile(path, description)
     try:
         with output.explained():
             yield output.out

@@ -24,7 +24,7 @@ CHUNK = 1 << 15  # compressed bytes read at a time, which decompress to some MB 
 MODULES = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # modules of Python that decompress
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     def readinto(self, buffer: bytearray | memoryview, /) -> int | None: ...
 
 
@@ -62,7 +62,7 @@ def ending_of(path: str) -> str:
     return next((ending for _, ending, _ in COMPRESSED if path.lower().endswith(ending)), "")
 
 
-def decompressed(path: str, file: RawIOBase, closing: contextlib.ExitStack) -> Stream:
+def decompressed(path: str, file: RawIOBase, closing: contextlib.ExitStack) -> ByteStream:
     """Return the stream of a file, decompressed if its name says that it is compressed."""
     ending = ending_of(path)
     if ending in MODULES:

@@ -91,7 +91,7 @@ def error_columns() -> int:
         return 0
 
 
-class Output(Protocol):
+class ByteOutput(Protocol):
     """Describe an object that bytes can be written to."""
 
     def write(self, data: bytes | memoryview, /) -> int: ...
@@ -140,6 +140,6 @@ def naming_output() -> Iterator[None]:
         raise
 
 
-def output_of(file: BinaryIO) -> Output:
+def output_of(file: BinaryIO) -> ByteOutput:
     """Return the file itself, or a `TerminalOutput` around it if it is a terminal."""
     return TerminalOutput(file) if file.isatty() else file

@@ -35,7 +35,7 @@ class Rules(NamedTuple):
     vw_numbers: bool  # whether numbers are read by `vw_numbers`
     lowest: int  # lowest class allowed
     highest: int  # highest class allowed; -1 if every class is
-    names: class_names.Table  # names of classes listed in advance
+    names: class_names.NameTable  # names of classes listed in advance
     learn_names: bool  # whether labels are names that are numbered later; `names` is empty then
     dense: int  # first byte of the namespace whose features are the dense block, -1 for none
     dense_seed: np.uint32  # hash of its name

@@ -42,10 +42,10 @@ from .tokens import PADDING
 MOST_COLUMNS = 1 << 20  # of a row of numbers
 MOST_FOUND = 1 << 14  # columns of the first row, unless their number is given
 
-__all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
+__all__ = ["NEWLINE", "PADDING", "Parser", "ParserOptions"]
 
 
-class Options(texts.Options):
+class ParserOptions(texts.TextOptions):
     hash: str = option(
         "which names are hashed: `strings` uses names of digits as numbers (outside VW text only those below 2^32 "
         "without leading zeros) and hashes the others, `all` hashes all names",
@@ -185,7 +185,7 @@ class Parser:
 
     def __init__(
         self,
-        options: Options,
+        options: ParserOptions,
         bits: int,
         labels: str,
         lowest: int | None = None,

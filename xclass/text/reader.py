@@ -33,7 +33,7 @@ from ..errors import NO_SUCH_FILE, DataError, UsageError
 from ..options.declare import OptionGroup, option
 from ..options.files import STDIN
 from ..system import streams, thread_limit
-from ..system.streams import Stream
+from ..system.streams import ByteStream
 from . import foreign, malformed, parser, urls
 from .text_format import FORMATS, BlockScanner, Chooser, OtherFormat, TextFormat, vw_text
 
@@ -81,7 +81,7 @@ def _is_array(path: str, given: Mapping[str, Any]) -> bool:
     return False
 
 
-class Options(OptionGroup):
+class ReaderOptions(OptionGroup):
     data: tuple[str, ...] = option(
         "file of examples, plain, .gz, .bz2, .xz or .zst",
         flags=("-d", "--data"),
@@ -237,15 +237,15 @@ class Reader:
 
     def __init__(
         self,
-        options: Options,
-        parse: parser.Options,
+        options: ReaderOptions,
+        parse: parser.ParserOptions,
         bits: int,
         labels: str,
         lowest: int | None = None,
         highest: int | None = None,
         range_option: str = "",
         block_bytes: int | None = None,
-        stream: Stream | None = None,
+        stream: ByteStream | None = None,
         names: Names | None = None,
         peeked: Peeked | None = None,
         choose: Chooser = vw_text,
@@ -320,7 +320,7 @@ class Reader:
                 self._done = self.position()
             self.lines_before += self.parser.lines
 
-    def _batches(self, stream: Stream) -> Iterator[Batch]:
+    def _batches(self, stream: ByteStream) -> Iterator[Batch]:
         """Yield the batches of one file; raise its error after the examples before it."""
         for scan, error in self._scanned(self._blocks(stream)):
             self._check_encoding(*self._parts_to_check.popleft())
@@ -370,7 +370,7 @@ class Reader:
             self.format.check_encoding(piece, self.name, self.parser.lines + lines + 1)
             self._take_notes()
 
-    def _blocks(self, stream: Stream) -> Iterator[Block]:
+    def _blocks(self, stream: ByteStream) -> Iterator[Block]:
         """Yield the text of a file in blocks with padding; the complete lines of a block end after its last newline."""
         size, largest_size = self._sizes
         text, begin, capacity = self._pool.take(size + 1 + parser.PADDING), 0, size
@@ -515,7 +515,7 @@ class Reader:
             while waiting:
                 yield next_scan()
 
-    def _fill(self, stream: Stream, text: UInt8s, begin: int, end: int) -> tuple[int, bool, DataError | None]:
+    def _fill(self, stream: ByteStream, text: UInt8s, begin: int, end: int) -> tuple[int, bool, DataError | None]:
         """Read into `text[begin:end]`; return one past the last byte read, whether the file ended, and what ends the
         reading.
         """
@@ -535,7 +535,7 @@ class Reader:
                 break
         return filled, False, None
 
-    def _open(self, closing: contextlib.ExitStack) -> Stream:
+    def _open(self, closing: contextlib.ExitStack) -> ByteStream:
         """Open the current file, or standard input, and return its decompressed bytes as a stream."""
         if self._stream is not None:
             self._waits_for_full_blocks = False

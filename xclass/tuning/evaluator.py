@@ -25,12 +25,12 @@ from ..data.batch import Batch
 from ..errors import XclassError
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
-from ..reductions.core.probabilities import Options as ListingOptions
+from ..reductions.core.probabilities import ListingOptions as ListingOptions
 from ..reductions.core.spec import Wanted
 from ..system import memory, thread_limit
 from ..system.printable import printable
-from .results import CHUNKS, Result, Results, Span, failure
-from .settings import Setting, Space
+from .results import CHUNKS, Results, SettingResult, Span, failure
+from .settings import SearchSpace, Setting
 
 Job = tuple[Setting, Span]
 TOP = 5  # classes listed for the metric top5
@@ -50,7 +50,7 @@ class Candidate:
 
     size = 0
 
-    def __init__(self, space: Space, setting: Setting) -> None:
+    def __init__(self, space: SearchSpace, setting: Setting) -> None:
         self._space, self._setting = space, setting
         self._learner: Learner | None = None
         self._seconds = 0.0
@@ -66,7 +66,7 @@ class Candidate:
         if learner is not None:
             learner.core.reduction.stop()
 
-    def run(self, span: Span, check: Callable[[], None]) -> Result:
+    def run(self, span: Span, check: Callable[[], None]) -> SettingResult:
         """Learn from the examples of a span that are not learned yet, predict the others and return the losses.
 
         `check` is called between batches; an exception that it raises ends the work.
@@ -92,7 +92,7 @@ class Candidate:
             self.close()
         if not np.isfinite(sums).all():
             return failure("its losses are not finite", seconds)
-        return Result(sums, weights, seconds)
+        return SettingResult(sums, weights, seconds)
 
     def _learned(self, span: Span, check: Callable[[], None]) -> tuple[Learner, bool]:
         """Return the learner after it has learned from the examples of a span, and whether it can continue."""
@@ -173,17 +173,17 @@ class Evaluator:
 
     def __init__(
         self,
-        space: Space,
+        space: SearchSpace,
         results: Results,
         memory: int,
         deadline: float,
-        report: Callable[[Setting, Span, Result], None],
+        report: Callable[[Setting, Span, SettingResult], None],
     ) -> None:
         self._space, self._results, self._memory, self._report = space, results, memory, report
         self._candidates: dict[Setting, Candidate] = {}
         self._busy: list[Setting] = []  # settings that learn at this moment, the latest last
         self._lock = threading.RLock()
-        self._slow: dict[Job, Result] = {}  # not kept in the file, because a longer search may have the time
+        self._slow: dict[Job, SettingResult] = {}  # not kept in the file, because a longer search may have the time
         self.stopped = False
         self.workers = thread_limit.processors()
         self.deadline, self.reserve, self.patience = deadline, 0.0, float("inf")
@@ -205,7 +205,7 @@ class Evaluator:
         with contextlib.suppress(Ended, MemoryError), contextlib.closing(Candidate(self._space, setting)) as candidate:
             candidate.run(Span(((0, few),), (few, 2 * few)), self._check_time)
 
-    def known(self, setting: Setting, span: Span) -> Result | None:
+    def known(self, setting: Setting, span: Span) -> SettingResult | None:
         """Return the result of a setting if it was computed, else None."""
         return self._slow.get((setting, span)) or self._results.found.get((self._space.name(setting), span))
 

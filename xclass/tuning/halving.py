@@ -19,8 +19,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from .evaluator import Evaluator
-from .results import Result, Span, difference, joined
-from .settings import Setting, Space
+from .results import SettingResult, Span, difference, joined
+from .settings import SearchSpace, Setting
 
 TAIL = 10  # the last examples, one in so many, are held out
 LEAST_SIZE = 4000  # examples that settings learn from at first
@@ -40,7 +40,7 @@ GUESS = 1.5  # time of a setting without results, in times of the default settin
 class Halving:
     """Search for the best of at most `most` settings; `trains` reserves time for training the model afterwards."""
 
-    def __init__(self, space: Space, evaluator: Evaluator, seed: int, most: int | None, trains: bool) -> None:
+    def __init__(self, space: SearchSpace, evaluator: Evaluator, seed: int, most: int | None, trains: bool) -> None:
         self._space, self._evaluator, self._n = space, evaluator, space.stream.n
         self._rng = random.Random(f"{seed} tune")
         self._most, self._trains = most, trains
@@ -117,7 +117,7 @@ class Halving:
 
     # generations
 
-    def _compute(self, settings: Sequence[Setting], size: int) -> dict[Setting, Result]:
+    def _compute(self, settings: Sequence[Setting], size: int) -> dict[Setting, SettingResult]:
         """Return the results of the settings that did not fail at a size, and note how long they took."""
         span = self._span(size)
         self._evaluator.patience = PATIENCE * self._evaluator.time_left
@@ -128,7 +128,7 @@ class Halving:
             self._evaluator.reserve = self._n * self._costs.get(self._best or self._space.default, 0.0)
         return found
 
-    def _usable(self, settings: Iterable[Setting], span: Span) -> dict[Setting, Result]:
+    def _usable(self, settings: Iterable[Setting], span: Span) -> dict[Setting, SettingResult]:
         """Return the results on a span of those settings that have one and did not fail."""
         found = {setting: self._evaluator.known(setting, span) for setting in settings}
         return {setting: result for setting, result in found.items() if result is not None and not result.failed}
@@ -238,12 +238,12 @@ class Halving:
                 kept.append(setting)
         return kept
 
-    def _on(self, setting: Setting, spans: Sequence[Span]) -> Result:
+    def _on(self, setting: Setting, spans: Sequence[Span]) -> SettingResult:
         """Return the result of a setting on several spans, which have to be known."""
         results = [self._evaluator.known(setting, span) for span in spans]
         return joined([result for result in results if result is not None])
 
-    def _better(self, found: Mapping[Setting, Result]) -> Setting:
+    def _better(self, found: Mapping[Setting, SettingResult]) -> Setting:
         """Return the setting with the smallest loss if that is certain enough, else the defaults, which have one."""
         default = self._space.default
         best = min(found, key=lambda one: found[one].loss)

@@ -7,7 +7,18 @@ from typing import Any
 
 from ..errors import UsageError
 from ..options import words
-from ..options.declare import BYTES, SECONDS, Option, OptionGroup, Search, between, flag, one_of, option, threads_option
+from ..options.declare import (
+    BYTES,
+    SECONDS,
+    Option,
+    OptionGroup,
+    SearchRange,
+    between,
+    flag,
+    one_of,
+    option,
+    threads_option,
+)
 from ..system import output_file
 from ..text import reader, urls
 
@@ -21,7 +32,7 @@ def beside_data(paths: Sequence[str]) -> str | None:
     return None if reader.read_once(paths[:1]) or urls.is_url(paths[0]) else f"{paths[0]}.tune"
 
 
-class Options(OptionGroup):
+class TuneOptions(OptionGroup):
     """Declare the options of the search."""
 
     time: float = option(
@@ -68,13 +79,13 @@ class Options(OptionGroup):
     quiet: bool = option("print only the command line with the best options")
 
 
-def ranges(texts: Sequence[str], declared: Mapping[str, Option]) -> dict[str, Search]:
+def ranges(texts: Sequence[str], declared: Mapping[str, Option]) -> dict[str, SearchRange]:
     """Return the searches that texts of `--range` describe, such as `-l log 0.05 5`, by field name.
 
     `declared` are the options of learners by field name.
     """
     fields = {name: field for field, option in declared.items() for name in (*option.flags, *option.aliases)}
-    searches: dict[str, Search] = {}
+    searches: dict[str, SearchRange] = {}
     for text in texts:
         place = f"--range {text!r}"
         parts = text.split()
@@ -89,7 +100,7 @@ def ranges(texts: Sequence[str], declared: Mapping[str, Option]) -> dict[str, Se
     return searches
 
 
-def _search(place: str, option: Option, kind: str, texts: list[str]) -> Search:
+def _search(place: str, option: Option, kind: str, texts: list[str]) -> SearchRange:
     needed = KINDS[kind]
     if len(texts) != needed if needed is not None else not texts:
         raise UsageError(f"{place}: {kind} takes {'at least one value' if needed is None else f'{needed} values'}")

@@ -21,7 +21,7 @@ from ..errors import DataError
 from ..system import bounded_json, output_file, streams
 from ..system.bounded_json import Anything, List, Malformed, Number, Record, Text, Whole
 from ..system.printable import short_repr
-from .settings import Setting, Space
+from .settings import SearchSpace, Setting
 
 CHUNKS = 40  # chunks of a range of examples
 LARGEST = 1e100  # of a sum in the file of the results
@@ -55,7 +55,7 @@ class Span(NamedTuple):
         return sum(high - low for low, high in self.learned)
 
 
-class Result(NamedTuple):
+class SettingResult(NamedTuple):
     """Hold the losses of a setting on the examples of a span."""
 
     sums: Float64s  # float64[CHUNKS], sum of the weighted losses of each chunk
@@ -70,21 +70,21 @@ class Result(NamedTuple):
         return float(self.sums.sum()) / total if total > 0 and not self.failed else math.inf
 
 
-def failure(reason: str, seconds: float = 0.0) -> Result:
+def failure(reason: str, seconds: float = 0.0) -> SettingResult:
     """Return the result of a setting that cannot be used."""
-    return Result(np.zeros(CHUNKS), np.zeros(CHUNKS), seconds, reason)
+    return SettingResult(np.zeros(CHUNKS), np.zeros(CHUNKS), seconds, reason)
 
 
-def joined(results: Sequence[Result]) -> Result:
+def joined(results: Sequence[SettingResult]) -> SettingResult:
     """Return one result of a setting on several ranges of examples; the time is the longest one."""
     failed = next((one.failed for one in results if one.failed), "")
-    return Result(
+    return SettingResult(
         np.concatenate([one.sums for one in results]), np.concatenate([one.weights for one in results]),
         max(one.seconds for one in results), failed,
     )  # fmt: skip
 
 
-def difference(one: Result, other: Result) -> tuple[float, float]:
+def difference(one: SettingResult, other: SettingResult) -> tuple[float, float]:
     """Return how much more `one` loses than `other` on the same examples, and the standard error of that.
 
     It follows from how much each chunk adds to the mean losses beyond its share.
@@ -105,7 +105,7 @@ class Results:
     def __init__(self, path: str | None, search: Mapping[str, Any]) -> None:
         self.path = path
         self._search = json.loads(json.dumps({"version": VERSION, **search}))
-        self.found: dict[tuple[str, Span], Result] = {}
+        self.found: dict[tuple[str, Span], SettingResult] = {}
         if path is not None and os.path.exists(path):
             self._read(path)
         self.resumed = self._kept = len(self.found)  # `_kept` are in the file
@@ -115,7 +115,7 @@ class Results:
     def settings(self) -> int:
         return len({setting for setting, _ in self.found})
 
-    def add(self, setting: str, span: Span, result: Result) -> None:
+    def add(self, setting: str, span: Span, result: SettingResult) -> None:
         """Add a result, and write the file if it was not written for a while."""
         self.found[setting, span] = result
         if time.monotonic() - self._written >= INTERVAL:
@@ -155,21 +155,27 @@ class Results:
             low, high = row["judged"]
             span = Span(tuple((begin, end) for begin, end in row["learned"]), (low, high))
             sums, weights = (np.array(row.get(name, [0] * CHUNKS), np.float64) for name in ("sums", "weights"))
-            self.found[row["setting"], span] = Result(sums, weights, float(row["seconds"]), row.get("failed", ""))
+            self.found[row["setting"], span] = SettingResult(
+                sums, weights, float(row["seconds"]), row.get("failed", "")
+            )
 
 
-class Row(NamedTuple):
+class ResultRow(NamedTuple):
     """Hold a row of the table."""
 
     setting: Setting
     size: int  # number of examples that it has learned from
     compared: int  # number of examples that it was compared on after that
-    result: Result  # its losses on these
-    of_defaults: Result | None  # those of the defaults; None if they have no result on these examples, or this failed
+    result: SettingResult  # its losses on these
+    of_defaults: (
+        SettingResult | None
+    )  # those of the defaults; None if they have no result on these examples, or this failed
     difference: tuple[float, float]  # how much more it loses than the defaults, and the standard error of that
 
 
-def rows(space: Space, settings: Iterable[Setting], results: Mapping[tuple[str, Span], Result]) -> list[Row]:
+def rows(
+    space: SearchSpace, settings: Iterable[Setting], results: Mapping[tuple[str, Span], SettingResult]
+) -> list[ResultRow]:
     """Return the rows of settings, best first: by the number of examples learned, then by the difference.
 
     Results are known by the name of a setting and span.
@@ -189,11 +195,11 @@ def rows(space: Space, settings: Iterable[Setting], results: Mapping[tuple[str, 
         compared = sum(span.judged[1] - span.judged[0] for span in spans)
         defaults = joined([results[default, span] for span in common]) if common and not result.failed else None
         lost = (0.0, 0.0) if defaults is None else difference(result, defaults)
-        made.append(Row(setting, size, compared, result, defaults, lost))
+        made.append(ResultRow(setting, size, compared, result, defaults, lost))
     return sorted(made, key=lambda row: (bool(row.result.failed), -row.size, row.difference[0], row.result.loss))
 
 
-def table(space: Space, made: Sequence[Row], best: Setting, known: int) -> list[str]:
+def table(space: SearchSpace, made: Sequence[ResultRow], best: Setting, known: int) -> list[str]:
     """Return the lines of the table: the best settings, the defaults if they are not among them, and a remark.
 
     The recommended setting, `best`, is marked; `known` counts the settings with results, of earlier searches too.

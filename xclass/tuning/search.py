@@ -24,10 +24,10 @@ from ..text import reader
 from . import results, settings
 from .evaluator import Evaluator
 from .halving import Halving
-from .options import Options, beside_data, ranges
-from .results import Result, Results, Span
-from .settings import Setting, Space
-from .stream import Stream
+from .options import TuneOptions, beside_data, ranges
+from .results import Results, SettingResult, Span
+from .settings import SearchSpace, Setting
+from .stream import SearchStream
 
 
 class Search:
@@ -46,9 +46,9 @@ class Search:
 
     def __init__(
         self,
-        options: Options,
+        options: TuneOptions,
         read: Mapping[str, Any],
-        kept: cache.Options,
+        kept: cache.CacheOptions,
         fixed: Mapping[str, Any],
         chosen: tuple[str, int] | None,
         peeked: reader.Peeked,
@@ -57,7 +57,7 @@ class Search:
         self._begin = time.monotonic()
         self._options, self._read, self._kept, self._fixed = options, read, kept, fixed
         self._chosen, self._peeked, self._notes = chosen, peeked, notes
-        self._files = reader.Options(**read)
+        self._files = reader.ReaderOptions(**read)
         self._ranges = ranges(options.range, settings.declared())
         for field in self._ranges:
             if field in fixed or field in configuration.option_groups():
@@ -100,14 +100,14 @@ class Search:
         config = configuration.configured(*(self._chosen or ("multiclass", 0)), options)
         for note in self._notes:
             self._console.info(note)
-        stream = Stream(config, self._files, self._kept, self._peeked)
+        stream = SearchStream(config, self._files, self._kept, self._peeked)
         closing.callback(stream.close)
         for note in stream.notes:
             self._console.warn(note)
-        space = Space(stream, self._fixed, self._chosen, o.metric, self._ranges)
+        space = SearchSpace(stream, self._fixed, self._chosen, o.metric, self._ranges)
         kept = Results(o.state or beside_data(self._files.data), self._facts())
 
-        def report(setting: Setting, span: Span, result: Result) -> None:
+        def report(setting: Setting, span: Span, result: SettingResult) -> None:
             low, high = span.judged
             loss = result.failed or f"{result.loss:.4f} on examples {low + 1:,} to {high:,}"
             used = time.monotonic() - self._begin
@@ -145,14 +145,14 @@ class Search:
         lines = [] if o.quiet else ["", *results.table(space, rows, best, kept.settings), ""]
         return lines, self._words(space, best), note, signals.stopped or 0
 
-    def _start(self, stream: Stream, kept: Results) -> None:
+    def _start(self, stream: SearchStream, kept: Results) -> None:
         highest = f" (labels up to {stream.highest:,})" if stream.highest != stream.classes else ""
         classes = f"{stream.classes:,} classes{highest}"
         self._console.info(f"{stream.n:,} examples, {classes}, parsed in {time.monotonic() - self._begin:.1f} s")
         if kept.resumed:
             self._console.info(f"{kept.path}: continuing with {kept.resumed} results")
 
-    def _compile(self, space: Space, evaluator: Evaluator) -> None:
+    def _compile(self, space: SearchSpace, evaluator: Evaluator) -> None:
         """Compile the kernels of the reductions that were not used on this machine before, and load all others."""
         for setting in space.reductions:
             config, use = space.config(setting), space.use(setting)
@@ -176,9 +176,9 @@ class Search:
             **self._files.meaning(),
         }  # fmt: skip
 
-    def _words(self, space: Space, best: Setting) -> list[str]:
+    def _words(self, space: SearchSpace, best: Setting) -> list[str]:
         """Return the words of the command that learns from all examples with the best setting."""
-        declared = {**options_of(reader.Options), **settings.declared()}
+        declared = {**options_of(reader.ReaderOptions), **settings.declared()}
         fixed = [(field, value) for field, value in {**self._read, **self._fixed}.items() if value not in (None, ())]
         words = [word for field, value in fixed for word in as_words(declared[field], value)]
         return [*words, *space.words(best), *(["--holdout_off"] if space.passes(best) > 1 else [])]

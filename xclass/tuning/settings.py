@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from ..api import configuration
 from ..api.configuration import Config, LearnerUse
 from ..errors import UsageError
-from ..options.declare import Option, Search, as_words, options_of, search_for
+from ..options.declare import Option, SearchRange, as_words, options_of, search_for
 from ..run import passes
 from .options import LIST_METRICS, METRICS
-from .stream import Stream
+from .stream import SearchStream
 
 SHARED = ("features", "interactions", "learner")  # groups whose options apply to all reductions
 PROPOSED = ("multiclass",)  # presets that may be proposed as a reduction
@@ -21,7 +21,7 @@ PROPOSED = ("multiclass",)  # presets that may be proposed as a reduction
 
 def declared() -> dict[str, Option]:
     """Return the options that a setting can have, by field name: those of all learners, and the number of passes."""
-    return {**configuration.declared_options(), "passes": options_of(passes.Options)["passes"]}
+    return {**configuration.declared_options(), "passes": options_of(passes.PassOptions)["passes"]}
 
 
 class Setting(NamedTuple):
@@ -43,7 +43,7 @@ class Setting(NamedTuple):
         return dict(self.changes)
 
 
-class Space:
+class SearchSpace:
     """Hold the settings of a search.
 
     Parameters
@@ -61,16 +61,16 @@ class Space:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: SearchStream,
         fixed: Mapping[str, Any],
         chosen: tuple[str, int] | None,
         metric: str,
-        ranges: Mapping[str, Search],
+        ranges: Mapping[str, SearchRange],
     ) -> None:
         self.stream, self.metric = stream, metric
         self._fixed, self._ranges, self._options = dict(fixed), dict(ranges), declared()
         self._passes = int(self._fixed.pop("passes", 1))
-        self._searches: dict[str, dict[str, Search]] = {}
+        self._searches: dict[str, dict[str, SearchRange]] = {}
         proposed = {Setting(*chosen): 1.0} if chosen is not None else dict(self._proposed())
         self._weights = {setting: weight for setting, weight in proposed.items() if self.is_valid(setting)}
         self.reductions = list(self._weights)
@@ -124,14 +124,14 @@ class Space:
             return False
         return True
 
-    def searches(self, reduction: str) -> dict[str, Search]:
+    def searches(self, reduction: str) -> dict[str, SearchRange]:
         """Return the searches of the options of a reduction, by field name, the most promising first."""
         if reduction not in self._searches:
             found = self._ranges or dict(self._declared(reduction))
             self._searches[reduction] = dict(sorted(found.items(), key=lambda item: -item[1].weight))
         return self._searches[reduction]
 
-    def _declared(self, reduction: str) -> Iterator[tuple[str, Search]]:
+    def _declared(self, reduction: str) -> Iterator[tuple[str, SearchRange]]:
         """Yield the field and the search of every option that a setting can have by itself, and that is not fixed."""
         setting = next(one for one in self.reductions if one.reduction == reduction)
         facts = self.stream.facts(reduction, self.metric)

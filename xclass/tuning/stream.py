@@ -17,7 +17,7 @@ from ..api.configuration import Config, LearnerUse
 from ..api.label_check import LabelCheck
 from ..cache import cache_key
 from ..cache import source as cache
-from ..cache.cache_file import Reader as CacheReader
+from ..cache.cache_file import CacheReader as CacheReader
 from ..data import batch_ops, class_names
 from ..data.batch import CONSTANT_GROUP, Batch
 from ..data.schema import Schema
@@ -30,7 +30,7 @@ WHOLE = 32  # bits of a feature's hash
 MOST_ROWS = 512  # examples of a batch, so that a search can end between two of them
 
 
-class Stream:
+class SearchStream:
     """Hold the examples of a search.
 
     `config` says how labels and features are read, and `peeked` has what was already read from the data.
@@ -45,7 +45,7 @@ class Stream:
     """
 
     def __init__(
-        self, config: Config, files: text.Options, kept: cache.Options, peeked: text.Peeked | None = None
+        self, config: Config, files: text.ReaderOptions, kept: cache.CacheOptions, peeked: text.Peeked | None = None
     ) -> None:
         self._constant = not config.parser.noconstant
         self.notes: list[str] = []

@@ -33,8 +33,8 @@ def batch_of(examples) -> Batch:
     return out
 
 
-def sample_of(examples, most: int = 0, cuts: int = 1) -> two_means.Sample:
-    sample = two_means.Sample(most)
+def sample_of(examples, most: int = 0, cuts: int = 1) -> two_means.ExampleSample:
+    sample = two_means.ExampleSample(most)
     batch = batch_of(examples)
     edges = np.linspace(0, batch.n, cuts + 1).astype(int)
     for low, high in itertools.pairwise(edges.tolist()):

@@ -11,14 +11,14 @@ from xclass.binary import gd
 from xclass.options.declare import option
 from xclass.reductions import registry
 from xclass.reductions.core import label_arrays, label_lists
-from xclass.reductions.core.base import Reduction
+from xclass.reductions.core.base import ReductionRecord
 from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.probabilities import ClassLists
 
 DATA = "1,300 | a\n300 | b\n, | a\n7,300 | b\n9 | a\n"
 
 
-class Options(label_lists.Options):
+class Options(label_lists.LabelListOptions):
     """Frequent labels."""
 
     frequent: int = option("labels; K is a hint", metavar="[K]", minimum=0, value_if_bare=0, maximum=2**24, stored=True)
@@ -63,7 +63,7 @@ class Frequent(label_lists.MultilabelLearner):
         self.often = {int(y): int(self.counts[y]) for y in np.flatnonzero(self.counts[:-1])}
 
 
-RECORD = Reduction(
+RECORD = ReductionRecord(
     name="frequent",
     title="Frequent labels",
     summary="the labels that were seen most often",

@@ -13,7 +13,7 @@ from xclass.binary import gd
 from xclass.errors import UsageError
 from xclass.options.declare import OptionGroup, option
 from xclass.reductions import registry
-from xclass.reductions.core.base import Learner, Reduction
+from xclass.reductions.core.base import Reduction, ReductionRecord
 from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.spec import LearnerSpec
 
@@ -26,7 +26,7 @@ class Options(OptionGroup):
     majority: int = option("number of classes, labels 1..K", metavar="K", minimum=1, stored=True)
 
 
-class Majority(Learner):
+class Majority(Reduction):
     """Predicts the class that was seen most often."""
 
     def __init__(self, spec: LearnerSpec):
@@ -46,7 +46,7 @@ class Majority(Learner):
         archive.fill("seen", self.seen)
 
 
-RECORD = Reduction(
+RECORD = ReductionRecord(
     name="majority",
     title="Majority",
     summary="the class that was seen most often",

@@ -101,7 +101,7 @@ def test_table_that_is_doubled_is_the_oracles(most, doublings, n):
 # -- the tree
 
 
-def grow(labels, p_right, alpha: float) -> label_tree.Tree:
+def grow(labels, p_right, alpha: float) -> label_tree.ClassTree:
     """Insert labels with given predictions of the regressors."""
     tree = label_tree.new_tree(4, 8)
     for label in labels:

@@ -30,7 +30,7 @@ def least_length(weights: list[float]) -> float:
     return total
 
 
-def leaves(tree: label_tree.Tree) -> dict[int, int]:
+def leaves(tree: label_tree.ClassTree) -> dict[int, int]:
     """Label -> depth of its leaf."""
     nodes = int(tree.size[label_tree.NODES])
     return {int(tree.label[a]): int(tree.depth[a]) for a in range(nodes) if tree.left[a] == 0}

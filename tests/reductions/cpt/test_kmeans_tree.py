@@ -24,7 +24,7 @@ WORDS = ("--cpt", 30, "-b", 20, "--cpt_tree", "kmeans")
 pytestmark = pytest.mark.usefixtures("place")
 
 
-def tree_in(path: str) -> label_tree.Tree:
+def tree_in(path: str) -> label_tree.ClassTree:
     """Return the tree of a model that a run wrote."""
     return restored(model_file.load(path).arrays, label_tree.serialize, "tree.0", label_tree.new_tree())
 

@@ -61,10 +61,10 @@ def test_rows_agree_with_dictionaries(tables):
         assert not merged_class[r, size:].any() and not merged_count[r, size:].any()
 
 
-def learned(pairs: list[tuple[int, int]]) -> tuple[feature_index.FeatureIndex, document_frequency.Frequencies]:
+def learned(pairs: list[tuple[int, int]]) -> tuple[feature_index.FeatureIndex, document_frequency.DocumentFrequencies]:
     """Return an index that has learned pairs of a feature and a label, and the counts of the features."""
     index = feature_index.FeatureIndex(8, SLOTS, 2)
-    frequencies = document_frequency.Frequencies(False, True)
+    frequencies = document_frequency.DocumentFrequencies(False, True)
     for feature, label in pairs:
         feature_index.learn(
             index.index, np.array([feature], np.uint32), np.full(1, 0.01, np.float32), 0, 1, label, np.float32(1)
@@ -78,7 +78,7 @@ def test_classes_are_found_by_their_labels():
     base, _ = learned([])
     one, one_counts = learned([(f, 1) for f in range(0, 300, 3)] + [(f, 2) for f in range(1, 300, 3)] * 2)
     two, two_counts = learned([(f, 7) for f in range(2, 300, 3)] * 3)
-    both = document_frequency.Frequencies(False, True)
+    both = document_frequency.DocumentFrequencies(False, True)
     both.count[:] = one_counts.count + two_counts.count
     both.state[:] = one_counts.state + two_counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
@@ -101,7 +101,7 @@ def test_the_length_of_a_centroid_grows_with_shared_features():
     pairs = [(f, 1) for f in range(100)]
     base, _ = learned([])
     one, counts = learned(pairs)
-    both = document_frequency.Frequencies(False, True)
+    both = document_frequency.DocumentFrequencies(False, True)
     both.count[:], both.state[:] = 2 * counts.count, 2 * counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
     parts.merge(target, [one, one], base, [both, counts, counts], [None] * 2)

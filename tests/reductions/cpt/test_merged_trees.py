@@ -11,7 +11,7 @@ from xclass.abilities.merge import parts
 from xclass.reductions.cpt import label_tree
 
 
-def grown(tree: label_tree.Tree, labels: list[int], choices: list[int]) -> label_tree.Tree:
+def grown(tree: label_tree.ClassTree, labels: list[int], choices: list[int]) -> label_tree.ClassTree:
     """Return a copy of a tree into which labels were inserted at leaves that `choices` pick."""
     nodes = int(tree.size[label_tree.NODES])
     tree = label_tree.from_arrays(tree.left[:nodes], tree.label[:nodes], capacity=200)
@@ -24,7 +24,7 @@ def grown(tree: label_tree.Tree, labels: list[int], choices: list[int]) -> label
     return tree
 
 
-def check(tree: label_tree.Tree) -> None:
+def check(tree: label_tree.ClassTree) -> None:
     """Check that a model file with this tree can be read, and that the tree can grow."""
     again = restored(saved(label_tree.serialize, "t", tree), label_tree.serialize, "t", label_tree.new_tree())
     nodes = int(tree.size[label_tree.NODES])

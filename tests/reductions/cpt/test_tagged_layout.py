@@ -111,7 +111,7 @@ def test_without_bits_tables_begin_small_and_may_grow(monkeypatch):
 
 @pytest.mark.parametrize("times", [0, 1, 5])
 def test_tables_do_not_grow_beyond_a_quarter_of_the_free_memory(times, monkeypatch):
-    options = cpt_options.Options(trees=4, rerank=True, table_split="trees")
+    options = cpt_options.CptOptions(trees=4, rerank=True, table_split="trees")
     words = {"trees": 4, "rerank": True, "index_slots": 0}
     free = 4 * cpt_options.weight_bytes(options, cpt_options.START_BITS) << times
     monkeypatch.setattr("xclass.system.memory.available", lambda: free)

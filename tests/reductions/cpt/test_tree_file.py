@@ -26,7 +26,7 @@ BITS = ("-b", 18)
 pytestmark = pytest.mark.usefixtures("place")
 
 
-def grown(labels, seed: int) -> label_tree.Tree:
+def grown(labels, seed: int) -> label_tree.ClassTree:
     """A tree grown at random."""
     rng = random.Random(seed)
     tree = label_tree.empty_tree(len(labels))
@@ -43,7 +43,7 @@ def grown(labels, seed: int) -> label_tree.Tree:
     return tree
 
 
-def same(first: label_tree.Tree, second: label_tree.Tree) -> bool:
+def same(first: label_tree.ClassTree, second: label_tree.ClassTree) -> bool:
     nodes = int(first.size[label_tree.NODES])
     parts = ("left", "parent", "depth", "leaves", "place", "label")
     return np.array_equal(first.size, second.size) and all(

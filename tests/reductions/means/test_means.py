@@ -220,7 +220,7 @@ def test_a_function_of_rows_stays_the_same_in_another_space():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((5, 4))
     spaces = [
-        space.Space(rng.standard_normal(4), into.astype(F), np.linalg.inv(into).astype(F), np.ones(4, F))
+        space.WhitenedSpace(rng.standard_normal(4), into.astype(F), np.linalg.inv(into).astype(F), np.ones(4, F))
         for into in rng.standard_normal((2, 4, 4))
     ]
     rows, row_shift, weights, weight_shift = space.between_spaces(*spaces, np.matmul)

@@ -19,7 +19,7 @@ from tests.oracles.feature_scales import as_learned
 from tests.oracles.reranking import Scorers
 from xclass import Learner, ModelError, UsageError, load
 from xclass.data.batch import Batch
-from xclass.reductions.cpt.options import Options, table_bits
+from xclass.reductions.cpt.options import CptOptions, table_bits
 from xclass.reductions.multiclass import feature_index, reranking
 
 
@@ -99,7 +99,7 @@ class Reranked:
         self.k, self.cut = k, cut
         self.trees, self.scorers = [Tree() for _ in range(trees)], Scorers(0.42)
         if bits:
-            tree_lines, scorer_lines = (b - 3 for b in table_bits(Options(rerank=True, trees=trees), bits, "trees"))
+            tree_lines, scorer_lines = (b - 3 for b in table_bits(CptOptions(rerank=True, trees=trees), bits, "trees"))
             self.trees = [tagged_learners.Tree(tree_lines, doublings) for _ in range(trees)]
             self.scorers = tagged_learners.Scorers(0.42, scorer_lines, doublings)
         self.frequencies = document_frequency.Frequencies(weighting)
@@ -211,7 +211,7 @@ def test_tagged_words_without_idf_are_those_of_the_oracle(trees):
 
 
 def rank_rows(
-    scorers: reranking.Scorers, rows, label, top, top_p, learns: bool, opinions=None, weight=1.0, tree_p=None
+    scorers: reranking.RerankingScorers, rows, label, top, top_p, learns: bool, opinions=None, weight=1.0, tree_p=None
 ):
     """Call the kernel on rows of (index, value, logarithm of the weight); without `opinions` there is no index."""
     n = len(rows)
@@ -231,9 +231,9 @@ def rank_rows(
             seen = list(dict.fromkeys(int(top[t, i, j]) for j in range(k) for t in range(trees) if top[t, i, j] > 0))
             candidate[i, : len(seen)] = seen
         opinions = feature_index.no_opinions(candidate)
-    ranked = reranking.Ranked(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
+    ranked = reranking.RankedCandidates(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
     tree_p = np.zeros((trees, n)) if tree_p is None else tree_p
-    proposed = reranking.Proposed(top, top_p, tree_p, opinions)
+    proposed = reranking.ProposedClasses(top, top_p, tree_p, opinions)
     scratch = reranking.scratch(batch, opinions.candidate.shape[1])
     reranking.rank(scorers, True, batch, log_weight, label, np.full(n, learns), True, 0, n, proposed, scratch, ranked)
     return ranked
@@ -384,7 +384,7 @@ def test_parameters_that_training_cannot_reach_are_refused(row, number, value):
 )
 def test_table_split_divides_the_weights(trees, split, bits):
     """Trees get 2 * 2**b slots in all and scorers 2**b / 4, or each half of 2 * 2**b."""
-    assert table_bits(Options(rerank=True, trees=trees, table_split=split), 10) == bits
+    assert table_bits(CptOptions(rerank=True, trees=trees, table_split=split), 10) == bits
 
 
 def test_further_passes_teach_the_scorers_but_not_what_they_share():

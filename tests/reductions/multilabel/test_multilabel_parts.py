@@ -104,7 +104,7 @@ def test_frequent_labels_are_in_the_order_of_a_sort(counted):
     assert {y: labels.weight[y] for y in n} == n
 
 
-def proposed(labels: frequent.Labels, width: int) -> tuple[list[int], bool]:
+def proposed(labels: frequent.FrequentLabels, width: int) -> tuple[list[int], bool]:
     """Return the candidates of an example that is not learned."""
     candidate, every = np.zeros((1, width), np.int64), np.zeros(1, bool)
     frequent.propose(labels, batch_of([[[]]]), np.zeros(0, np.int64), np.zeros(1, bool), False, 0, 1, candidate, every)

@@ -80,7 +80,7 @@ def oracle_of(config, tree: recall_tree.RecallTree) -> oracle.RecallTree:
     )
 
 
-def check(*words, text: str) -> routing.Plan:
+def check(*words, text: str) -> routing.RoutingPlan:
     """Run both over a text and compare all there is to compare; return what routing planned."""
     config = configure("--recall_tree", K, *words)
     tree, batch, task, plan = learned(config, text)

@@ -144,7 +144,9 @@ def test_softmax_goes_on_from_weights_it_is_given():
     start = np.searchsorted(y, np.arange(11)).astype(np.int64)
     bias = leaf_exact.first_bias(problem, start)
     weights, before = leaf_exact.solve(problem, start, 0.2, leaf_exact.empty_weights(10), bias, sweeps=2)
-    cut = leaf_exact.Weights(weights.start, weights.feature[: weights.start[-1]], weights.value[: weights.start[-1]])
+    cut = leaf_exact.LeafWeights(
+        weights.start, weights.feature[: weights.start[-1]], weights.value[: weights.start[-1]]
+    )
     _, after = leaf_exact.solve(problem, start, 0.2, cut, bias, sweeps=1)
     assert after < before
 

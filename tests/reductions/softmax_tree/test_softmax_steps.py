@@ -17,7 +17,7 @@ def starts(y) -> np.ndarray:
     return np.searchsorted(y, np.arange(int(y.max()) + 2)).astype(np.int64)
 
 
-def dense(weights: leaf_exact.Weights, k: int, features: int) -> np.ndarray:
+def dense(weights: leaf_exact.LeafWeights, k: int, features: int) -> np.ndarray:
     """Weights [k, F]."""
     w = np.zeros((k, features))
     for c in range(k):
@@ -88,7 +88,7 @@ def test_classes_that_are_hardly_probable_are_drawn_as_often_as_they_are_probabl
     size = len(table.bias)
     draws = 4000
     total = np.zeros(k)
-    scratch = leaf_sgd.Scratch(np.empty(size, np.float32), np.empty(leaf_sgd.LANES, np.float32))
+    scratch = leaf_sgd.StepScratch(np.empty(size, np.float32), np.empty(leaf_sgd.LANES, np.float32))
     drawn = leaf_sgd.SampledSlopes(
         np.zeros(1, np.int64), np.zeros((1, leaf_sgd.MOST_SAMPLED), np.int32),
         np.zeros((1, leaf_sgd.MOST_SAMPLED), np.float32),
@@ -173,7 +173,7 @@ def test_goes_on_from_weights_it_is_given():
     bias = leaf_exact.first_bias(problem, start)
     solution, _ = leaf_exact.solve(problem, start, 0.05, leaf_exact.empty_weights(10), bias)
     used = solution.start[-1]
-    solution = leaf_exact.Weights(solution.start, solution.feature[:used], solution.value[:used])
+    solution = leaf_exact.LeafWeights(solution.start, solution.feature[:used], solution.value[:used])
     before = dense(solution, 10, 40)
     same = dense(leaf_sgd.fit(problem, start, 0.05, solution, bias.copy(), stopped=lambda: True), 10, 40)
     none = dense(

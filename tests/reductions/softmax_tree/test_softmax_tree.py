@@ -36,11 +36,11 @@ def in_turn(job, items) -> None:
         job(*item)
 
 
-def rows_of(x: np.ndarray, y, weight) -> row_store.Rows:
+def rows_of(x: np.ndarray, y, weight) -> row_store.FeatureRows:
     """Rows of a dense array."""
     row, feature = np.nonzero(x)
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(x)))]).astype(np.int64)
-    return row_store.Rows(
+    return row_store.FeatureRows(
         start, feature.astype(np.uint32), x[row, feature].astype(np.float32), np.asarray(y, np.int64),
         np.asarray(weight, np.float64),
     )  # fmt: skip
@@ -102,10 +102,10 @@ def test_constant_is_left_out():
 # -- paths
 
 
-def some_tree(seed: int, depth: int, k: int, features: int) -> softmax_nodes.Tree:
+def some_tree(seed: int, depth: int, k: int, features: int) -> softmax_nodes.SoftmaxNodes:
     """A complete tree of random weights."""
     rng = np.random.default_rng(seed)
-    tree = softmax_nodes.Tree.complete(depth)
+    tree = softmax_nodes.SoftmaxNodes.complete(depth)
     for i, inside in enumerate(tree.contents):
         if isinstance(inside, softmax_nodes.Router):
             features_used = np.flatnonzero(rng.random(features) < 0.5).astype(np.uint32)
@@ -122,7 +122,7 @@ def some_tree(seed: int, depth: int, k: int, features: int) -> softmax_nodes.Tre
     return tree
 
 
-def numpy_walk(tree: softmax_nodes.Tree, x: np.ndarray):
+def numpy_walk(tree: softmax_nodes.SoftmaxNodes, x: np.ndarray):
     """Where a dense row ends, the labels there and their probabilities."""
     i = 0
     while tree.left[i] >= 0:
@@ -195,10 +195,10 @@ def test_what_is_no_tree_is_refused():
 def trained(x, y, weight, depth, start_leaf, **more):
     """A tree, and its reports."""
     settings = {"alpha": 0.3, "leaf_classes": 99, "zero_loss": "01", "beta": 20.0, "iterations": 4, "intercept": True}
-    tree = softmax_nodes.Tree.complete(depth)
+    tree = softmax_nodes.SoftmaxNodes.complete(depth)
     rows = rows_of(x, y, weight)
     reports = []
-    trainer = tao.Trainer(rows, x.shape[1], tree, tao.Settings(**{**settings, **more}), in_turn)
+    trainer = tao.Trainer(rows, x.shape[1], tree, tao.TaoSettings(**{**settings, **more}), in_turn)
     trainer.run(np.array(tree.leaves(), np.int32)[start_leaf], reports.append)
     return tree, reports, rows, trainer
 
@@ -258,7 +258,7 @@ def test_training_ends_when_the_objective_hardly_falls(seed, zero_loss, depth, k
 def test_losses_on_both_sides_are_those_of_walking_there(monkeypatch, zero_loss, left, right):
     x, y, weight = groups(9, 150, 8, noise=0.5)
     rows = rows_of(x, y, weight)
-    tree = softmax_nodes.Tree(left, right)
+    tree = softmax_nodes.SoftmaxNodes(left, right)
     leaves = np.array(tree.leaves(), np.int32)
     quick, levels = tao.Trainer._both_sides, []
 
@@ -272,7 +272,7 @@ def test_losses_on_both_sides_are_those_of_walking_there(monkeypatch, zero_loss,
         return sides
 
     monkeypatch.setattr(tao.Trainer, "_both_sides", checked)
-    settings = tao.Settings(0.2, 3, zero_loss, 20.0, 2, True)
+    settings = tao.TaoSettings(0.2, 3, zero_loss, 20.0, 2, True)
     start_leaf = leaves[(y + np.arange(150) % 2) % len(leaves)]
     tao.Trainer(rows, x.shape[1], tree, settings, in_turn).run(start_leaf, lambda _: None)
     assert levels[:2] == [len(left) // 2 - 1, 1]
@@ -303,9 +303,9 @@ def test_stopping_leaves_a_tree_that_answers(monkeypatch):
     monkeypatch.setattr(tao.Trainer, "_both_sides", noted)
     for nodes in range(1, 9):
         walked.clear()
-        tree = softmax_nodes.Tree.complete(2)
+        tree = softmax_nodes.SoftmaxNodes.complete(2)
         reports = []
-        settings = tao.Settings(0.2, 99, "01", 20.0, 3, True)
+        settings = tao.TaoSettings(0.2, 99, "01", 20.0, 3, True)
         trainer = tao.Trainer(
             rows, x.shape[1], tree, settings, in_turn, functools.partial(_ended, reports, nodes),
             functools.partial(reports.append, 1),
@@ -346,7 +346,7 @@ def test_any_linear_classifier_is_a_tree_with_one_class_per_leaf(seed):
     rng = np.random.default_rng(seed)
     a, b = np.round(rng.standard_normal((k, features)), 1), np.round(rng.standard_normal(k), 1)
     a[2], b[2] = a[1], b[1]  # two classes whose scores are always equal
-    tree = softmax_nodes.Tree.complete(k - 1)
+    tree = softmax_nodes.SoftmaxNodes.complete(k - 1)
     waiting = [(0, 0, 1)]  # node, class of the largest score so far, class to compare it with
     while waiting:
         i, best, other = waiting.pop()

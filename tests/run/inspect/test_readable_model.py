@@ -283,7 +283,7 @@ def test_slots_in_use_are_those_of_the_model(args, bits, tmp_path):
 @pytest.mark.parametrize("planes", [False, True])
 def test_slots_are_counted_with_and_without_knowledge_of_pages(planes, monkeypatch):
     rng = np.random.default_rng(2)
-    options = gd.Options(bits=16, learning_rate=0.5, initial_t=0.0, loss_function="squared")
+    options = gd.BinaryOptions(bits=16, learning_rate=0.5, initial_t=0.0, loss_function="squared")
     rule = gd.make_rule(options, reduction=True)
     table = gd.new_table(rule, 16, 1, 1, planes=planes)
     for kind in "wgn":
@@ -301,7 +301,7 @@ def test_slots_are_counted_with_and_without_knowledge_of_pages(planes, monkeypat
 @pytest.mark.parametrize("planes", [False, True])
 def test_large_tables_are_sampled(planes):
     rng = np.random.default_rng(3)
-    options = gd.Options(bits=23, learning_rate=0.5, initial_t=0.0, loss_function="squared")
+    options = gd.BinaryOptions(bits=23, learning_rate=0.5, initial_t=0.0, loss_function="squared")
     rule = gd.make_rule(options, reduction=True)
     table = gd.new_table(rule, 23, 1, 1, planes=planes)
     slots = np.unique(rng.integers(0, 1 << 23, 1 << 18))

@@ -48,7 +48,7 @@ def batch_of(tags: list[bytes]) -> Batch:
 
 
 def written(path, kind, tags, **columns) -> bytes:
-    writer = predictions.Writer(str(path), kind)
+    writer = predictions.PredictionWriter(str(path), kind)
     writer.write(batch_of(tags), **columns)
     writer.close()
     return path.read_bytes()

@@ -21,8 +21,8 @@ from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...kernels.constants import LARGEST
 from ...reductions.core import label_arrays
 from ...reductions.cpt import label_tree, wide_nodes
-from ...reductions.cpt.binary_nodes import Predictions
-from ...reductions.cpt.label_tree import DEEPEST, NODES, Tree
+from ...reductions.cpt.binary_nodes import TreePredictions
+from ...reductions.cpt.label_tree import DEEPEST, NODES, ClassTree
 from ...reductions.cpt.options import GROWN, SAMPLED, index_bytes, weight_bytes
 from ...reductions.cpt.reduction import ProbabilityTree
 from ...reductions.cpt.tree_member import Member
@@ -78,7 +78,7 @@ def _tree_origin(learner: ProbabilityTree) -> list[str]:
     return [] if learner.loaded else [f"Tree built from: {o.cpt_tree}"]
 
 
-def learning_lines(learner: ProbabilityTree, binary: gd.Options) -> list[str]:
+def learning_lines(learner: ProbabilityTree, binary: gd.BinaryOptions) -> list[str]:
     scorers = f" for trees, {learner.options.rerank_rate:g} for scorers" if learner.options.rerank else ""
     rule = "plain gradient descent" if binary.sgd else "AdaGrad"
     return [f"Learning rate: {binary.learning_rate:g}{scorers} ({rule})", in_words.loss(binary)]
@@ -153,7 +153,7 @@ def feature_counts(learner: ProbabilityTree, index: UInt32s) -> Float64s | None:
     return learner.frequencies.count[feature_scaling.slots_of(index)]
 
 
-def _node_view(tree: Tree, a: int) -> NodeView:
+def _node_view(tree: ClassTree, a: int) -> NodeView:
     left = int(tree.left[a])
     if left == 0:
         return NodeView(labels=((int(tree.label[a]), None),))
@@ -179,7 +179,7 @@ def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
         opinions = learner.new_opinions(output)
         if learner.index is not None:
             learner.index.propose(batch, weighted.share, number, none, False, 0, 1, opinions)
-        proposed = reranking.Proposed(output.top, output.top_p, output.p, opinions)
+        proposed = reranking.ProposedClasses(output.top, output.top_p, output.p, opinions)
         if not (isinstance(learner, MulticlassWithRows) and batch.columns):
             return _of_scorers(learner, batch, weighted, proposed, paths, k)
         if not learner.has_features:
@@ -199,12 +199,12 @@ def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
     return _of_trees(learner, batches, paths, ranked[ranked > 0], float(batch.label[0]), k)
 
 
-def _predicted(learner: ProbabilityTree, batches: Sequence[Batch], label: Int64s, k: int) -> Predictions:
+def _predicted(learner: ProbabilityTree, batches: Sequence[Batch], label: Int64s, k: int) -> TreePredictions:
     """Return what the trees that are searched predict for their batches, each with k classes of one example."""
     output = learner.new_output(1, k)
     for t in range(learner.number_searched):
         pause()
-        of_tree = Predictions(*[array[t] for array in output])
+        of_tree = TreePredictions(*[array[t] for array in output])
         learner.members[t].learn_rows(batches[t], label, np.zeros(1, bool), 0, 1, of_tree)
     return output
 
@@ -250,7 +250,7 @@ def _of_trees(
 
 
 def _of_scorers(
-    learner: Multiclass, batch: Batch, weighted: document_frequency.Weighted, proposed: reranking.Proposed,
+    learner: Multiclass, batch: Batch, weighted: document_frequency.Weighted, proposed: reranking.ProposedClasses,
     paths: Sequence[TreePaths], k: int,
 ) -> Reasons:  # fmt: skip
     """Explain a prediction by the scores of the candidates, for a batch whose features are not weighted.
@@ -414,7 +414,7 @@ class TreePaths:
     def _wide(self, nodes: list[int]) -> Iterator[Turn]:
         """Yield the turns at the blocks of a path and at their regressors; see `wide_nodes` for the branches."""
         levels, scratch = self._member.levels, self._scratch
-        assert isinstance(scratch, wide_nodes.Scratch)
+        assert isinstance(scratch, wide_nodes.WideNodeScratch)
         m = 1 << levels
         s, child, v = np.empty(m, np.float32), np.empty(m, np.int64), np.empty(m)
         for first in range(0, len(nodes) - 1, levels):

@@ -33,7 +33,7 @@ def vw_banner(learner: LomTree) -> list[str]:
     ]
 
 
-def learning_lines(learner: LomTree, binary: gd.Options) -> list[str]:
+def learning_lines(learner: LomTree, binary: gd.BinaryOptions) -> list[str]:
     return tree_routers.learning_lines(learner.routers, binary)
 
 
@@ -54,7 +54,7 @@ def figures(learner: LomTree) -> dict[str, float]:
     return {**views.figures(nodes, depth[:nodes][leaf]), **figures}
 
 
-def objectives(tree: split_tree.Tree, cells: split_cells.Cells) -> Float64s:
+def objectives(tree: split_tree.SplitTree, cells: split_cells.Cells) -> Float64s:
     """Return J of every node, equation (1) of the paper, by the examples at its children; NaN if there are none.
 
     J = 2 sum_i pi_i |P(right) - P(right | i)|, where pi_i is the share of label i. It is 1 for a pure and balanced

@@ -19,7 +19,7 @@ def banner(learner: Means) -> list[str]:
     return [] if learned is None else [f"Class means: {learned.size} classes, rows of {learned.d} numbers"]
 
 
-def learning_lines(learner: Means, binary: gd.Options) -> list[str]:
+def learning_lines(learner: Means, binary: gd.BinaryOptions) -> list[str]:
     return ["Learning rate: none for the means; AdaGrad for the softmax", "Loss: log loss of the softmax"]
 
 

@@ -41,7 +41,7 @@ def banner(learner: Multilabel) -> list[str]:
     ]
 
 
-def learning_lines(learner: Multilabel, binary: gd.Options) -> list[str]:
+def learning_lines(learner: Multilabel, binary: gd.BinaryOptions) -> list[str]:
     r = learner.options.arow_r
     return [f"Scorers: AROW, regularisation {'learned' if r is None else f'{r:g}'}"]
 

@@ -50,7 +50,7 @@ def explain(learner: OneAgainstAll, batch: Batch, k: int) -> Reasons:
     return reasons_of(learner, batch, scores, p[0], own, base, k)._replace(formula=formula)
 
 
-class Scores(NamedTuple):
+class ShownScores(NamedTuple):
     """Hold the scores of all classes for an example."""
 
     place: UInt64s  # uint64[s], row of each feature in the table
@@ -61,7 +61,7 @@ class Scores(NamedTuple):
     order: Int64s  # int64[K], classes, the best first
 
 
-def scores_of(learner: ClassScorers, batch: Batch) -> Scores:
+def scores_of(learner: ClassScorers, batch: Batch) -> ShownScores:
     table, classes = learner.table, learner.classes
     place = batch.index.astype(np.uint64) % learner.rows * table.width
     score = np.empty(classes, np.float32)
@@ -69,11 +69,11 @@ def scores_of(learner: ClassScorers, batch: Batch) -> Scores:
     limits = learner.limits
     limited: Float32s = np.clip(np.where(np.isnan(score), np.float32(0), score), *limits).astype(np.float32)
     compared = _logistic(limited) if learner.learner_options.link == "logistic" else limited
-    return Scores(place, score, limits, limited, compared, np.argsort(-compared, kind="stable"))
+    return ShownScores(place, score, limits, limited, compared, np.argsort(-compared, kind="stable"))
 
 
 def reasons_of(
-    learner: ClassScorers, batch: Batch, scores: Scores, p: Float32s, own: Sequence[int], base: int, k: int
+    learner: ClassScorers, batch: Batch, scores: ShownScores, p: Float32s, own: Sequence[int], base: int, k: int
 ) -> Reasons:
     """Return the reasons for the first k classes and for the `own` classes of the example, which count from 0."""
     wanted = {*scores.order[:k].tolist(), *own}

@@ -38,7 +38,7 @@ def banner(learner: LabelTree) -> list[str]:
     ]
 
 
-def learning_lines(learner: LabelTree, binary: gd.Options) -> list[str]:
+def learning_lines(learner: LabelTree, binary: gd.BinaryOptions) -> list[str]:
     return ["Regressors: AROW; features are weighted by log count and inverse document frequency"]
 
 

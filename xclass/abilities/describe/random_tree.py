@@ -25,7 +25,7 @@ def banner(learner: RandomTree) -> list[str]:
     ]
 
 
-def learning_lines(learner: RandomTree, binary: gd.Options) -> list[str]:
+def learning_lines(learner: RandomTree, binary: gd.BinaryOptions) -> list[str]:
     return tree_routers.learning_lines(learner.routers, binary)
 
 

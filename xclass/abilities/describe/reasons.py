@@ -97,7 +97,7 @@ class Way(NamedTuple):
         return Reasons([ExplainedClass(label, path=tuple(path))], [], 1)
 
 
-def of_table(table: gd.Table, place: UInt64s, x: Float32s, sub: int) -> Float64s:
+def of_table(table: gd.WeightTable, place: UInt64s, x: Float32s, sub: int) -> Float64s:
     """Return the shares in the score of subproblem `sub` of `gd`, float64[s]."""
     slot = (place + np.uint64(sub)) & table.mask
     w = table.flat[(slot * np.uint64(table.stride)).astype(np.int64)].astype(np.float64)

@@ -15,7 +15,7 @@ from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...reductions.recall_tree import label_counts, routing, scoring
 from ...reductions.recall_tree.label_counts import BOUND, ENTROPY, WEIGHT, Counts
 from ...reductions.recall_tree.reduction import RecallTree
-from ...reductions.recall_tree.routing import Tree
+from ...reductions.recall_tree.routing import RouterTree
 from ...reductions.recall_tree.scoring import SHARDS
 from . import reasons, views
 from .reasons import chosen, initial_share, shares_of
@@ -61,7 +61,7 @@ def outline(learner: RecallTree, levels: int) -> Iterator[TreeNode]:
     return views.preorder(0, levels, partial(_node_view, learner.tree, learner.counts))
 
 
-def _node_view(tree: Tree, counts: Counts, a: int) -> NodeView:
+def _node_view(tree: RouterTree, counts: Counts, a: int) -> NodeView:
     """Return the printable view of a node; a node whose children have seen no example appears as a leaf."""
     has_children = _children_seen(tree, counts, np.array([a]))
     weight, nats = float(counts.node[a, WEIGHT]), float(counts.node[a, ENTROPY])
@@ -77,14 +77,14 @@ def _node_view(tree: Tree, counts: Counts, a: int) -> NodeView:
     return NodeView((left, left + 1) if has_children[0] else (), tuple((y + 1, c) for y, c in list(top)[:size]), facts)
 
 
-def _children_seen(tree: Tree, counts: Counts, nodes: Int64s) -> Bools:
+def _children_seen(tree: RouterTree, counts: Counts, nodes: Int64s) -> Bools:
     """Return for each of `nodes` (int64[k]) whether a child of it has seen an example, as bool[k]."""
     left = tree.left[nodes]
     seen: Bools = (counts.node[left, WEIGHT] > 0) | (counts.node[np.minimum(left + 1, len(tree.left) - 1), WEIGHT] > 0)
     return seen & (left > 0)
 
 
-def _size(tree: Tree, counts: Counts) -> tuple[int, Int64s]:
+def _size(tree: RouterTree, counts: Counts) -> tuple[int, Int64s]:
     level, depth, nodes, depths = np.zeros(1, np.int64), 0, 0, []
     while len(level):
         nodes += len(level)
@@ -119,7 +119,7 @@ def _lookups(learner: RecallTree, batch: Batch) -> list[WeightLookup]:
 
 
 def _load(
-    learner: RecallTree, c: int, node: int, batch: Batch, features: routing.Features
+    learner: RecallTree, c: int, node: int, batch: Batch, features: routing.FeatureBuffers
 ) -> tuple[int, int, int, int]:
     """Write the features with which candidate c of a node is scored to `features`.
 
@@ -221,7 +221,7 @@ def explain(learner: RecallTree, batch: Batch, k: int) -> Reasons:
     return _ranked(learner, path, node, scored, float(batch.label[0]), k)
 
 
-def _route(learner: RecallTree, batch: Batch, features: routing.Features) -> tuple[int, tuple[Turn, ...]]:
+def _route(learner: RecallTree, batch: Batch, features: routing.FeatureBuffers) -> tuple[int, tuple[Turn, ...]]:
     """Return the node at which the only example of a batch ends, and its way; `features` are buffers, written."""
     routers, tree = learner.tables[0], learner.tree
     place, x = features
@@ -242,7 +242,7 @@ def _route(learner: RecallTree, batch: Batch, features: routing.Features) -> tup
 
 
 def _score_candidate(
-    learner: RecallTree, c: int, node: int, batch: Batch, features: routing.Features
+    learner: RecallTree, c: int, node: int, batch: Batch, features: routing.FeatureBuffers
 ) -> tuple[float, tuple[Share, ...]]:
     """Return the score of candidate c of a node, and its shares; `features` are buffers, written."""
     number, sub, count, full = _load(learner, c, node, batch, features)

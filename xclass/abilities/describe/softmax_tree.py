@@ -17,7 +17,7 @@ from ...system.steps import pause
 from .reasons import NOTHING, chosen, shares_of
 
 
-def learning_lines(learner: SoftmaxTree, binary: gd.Options) -> list[str]:
+def learning_lines(learner: SoftmaxTree, binary: gd.BinaryOptions) -> list[str]:
     o = learner.options
     router_loss = {
         "01": "1 if the leaf is wrong",

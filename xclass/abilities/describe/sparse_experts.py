@@ -22,7 +22,7 @@ def banner(learner: SparseExperts) -> list[str]:
     return [experts, in_words.table(learner.learner_options.bits, SLOT_BYTES), *learner.crowding]
 
 
-def learning_lines(learner: SparseExperts, binary: gd.Options) -> list[str]:
+def learning_lines(learner: SparseExperts, binary: gd.BinaryOptions) -> list[str]:
     return [f"Learning rate: {binary.learning_rate:g} (plain gradient descent)", "Loss: log loss of the softmax"]
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...binary import feature_scaling, merged_words, merging
-from ...binary.adagrad import Weights
+from ...binary.adagrad import SharedWeights
 from ...binary.document_frequency import EXAMPLES
 from ...binary.feature_scaling import COLUMNS, Scales
 from ...errors import ModelError
@@ -58,7 +58,7 @@ def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
     return notes
 
 
-def _merged_weights(name: str, target: Weights, sources: Sources) -> Weights:
+def _merged_weights(name: str, target: SharedWeights, sources: Sources) -> SharedWeights:
     """Return a new table, filled with the merged weights of regressors, see `merged_words.merged`.
 
     `name` is that of the table in a model, and `target` an empty table.

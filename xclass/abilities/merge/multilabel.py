@@ -18,9 +18,9 @@ from ...binary import merged_words, merging
 from ...kernels.constants import LARGEST
 from ...model import stored_arrays
 from ...reductions.multilabel import frequent, ranking
-from ...reductions.multilabel.frequent import Labels
+from ...reductions.multilabel.frequent import FrequentLabels
 from ...reductions.multilabel.neighbours import EXAMPLES, KEPT, LABEL_MASK, LABELS, SLOTS, Neighbours
-from ...reductions.multilabel.ranking import Scorers
+from ...reductions.multilabel.ranking import RankingScorers
 from ...reductions.multilabel.reduction import Multilabel
 from . import parts
 from .sources import Sources, average, check_names
@@ -41,7 +41,7 @@ def merge(target: Multilabel, sources: Sources) -> list[str]:
     return target.merge_threshold(learners)
 
 
-def _merged_scorers(target: Scorers, sources: Sources, labels: int) -> Scorers:
+def _merged_scorers(target: RankingScorers, sources: Sources, labels: int) -> RankingScorers:
     words = sources.of("words")
     merged = merged_words.merged(words.learners, words.base, sources.changes_of("scorers"))
     average(target, sources, "state")
@@ -57,7 +57,7 @@ def _merged_scorers(target: Scorers, sources: Sources, labels: int) -> Scorers:
     return target
 
 
-def _merged_labels(models: Sequence[Labels], base: Labels, highest: int) -> Labels:
+def _merged_labels(models: Sequence[FrequentLabels], base: FrequentLabels, highest: int) -> FrequentLabels:
     every = [frequent.with_labels(one, highest) for one in (base, *models)]
     weight: list[Float64s] = [one.weight[: highest + 1] for one in every]
     merged = frequent.with_labels(frequent.new_labels(), highest)

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from ...array_types import Float32s, Float64s, Int, Int64s, UInt32s
-from ...binary.document_frequency import VALUED, WEIGHT, Frequencies
+from ...binary.document_frequency import VALUED, WEIGHT, DocumentFrequencies
 from ...binary.merging import added_counts
 from ...kernels.constants import LARGEST
 from ...kernels.jit import jit
 from ...model.table_changes import Changes, joined
 from ...reductions.cpt import binary_nodes, label_tree
-from ...reductions.cpt.label_tree import NODES, Tree
+from ...reductions.cpt.label_tree import NODES, ClassTree
 from ...reductions.multiclass import feature_index
 from ...reductions.multiclass.feature_index import MOST_SHARE, FeatureIndex, Index
 from .sources import Sources, add_up
@@ -47,7 +47,7 @@ def merge(
     target: FeatureIndex,
     models: Sequence[FeatureIndex],
     base: FeatureIndex,
-    frequencies: Sequence[Frequencies],
+    frequencies: Sequence[DocumentFrequencies],
     changes: Sequence[Changes | None],
 ) -> None:
     """Merge the counts of indexes.
@@ -89,7 +89,7 @@ def merge(
     _merge_classes(index, own_numbers, maps, lengths, frequencies[0])
 
 
-def merge_frequencies(target: Frequencies, sources: Sources) -> None:
+def merge_frequencies(target: DocumentFrequencies, sources: Sources) -> None:
     """Fill new counts of features with those of a base and what models have added to them."""
     add_up(target, sources, "state")
     target.state[VALUED] = max(one.state[VALUED] for one in sources.learners)
@@ -113,7 +113,7 @@ def _renumbered(changes: Changes, classes: Int64s) -> Changes:
 
 def _merge_classes(
     index: Index, numbers: Sequence[Sequence[Float64s]], maps: Sequence[Int64s], lengths: Sequence[Float64s],
-    frequencies: Frequencies,
+    frequencies: DocumentFrequencies,
 ) -> None:  # fmt: skip
     """Fill the weights of the classes and the squared lengths of their centroids in the result, whose pairs are merged.
 
@@ -143,7 +143,7 @@ def _merge_classes(
     index.norm2[:size] = np.where(merged <= MOST, merged, MOST)  # sums of large numbers may not be finite
 
 
-def _squared_lengths(index: Index, changes: Changes, classes: int, frequencies: Frequencies) -> Float64s:
+def _squared_lengths(index: Index, changes: Changes, classes: int, frequencies: DocumentFrequencies) -> Float64s:
     """Return the sum of (count * log q)**2 of each class over the rows of an index with changes, float64[classes]."""
     rows = len(index.wear)
     df = frequencies.count
@@ -162,7 +162,7 @@ def _squared_lengths(index: Index, changes: Changes, classes: int, frequencies: 
 # -- trees
 
 
-def extends(tree: Tree, base: Tree) -> bool:
+def extends(tree: ClassTree, base: ClassTree) -> bool:
     """Return whether a tree is equal to another one or has grown from it, so that the nodes of both are the same."""
     nodes = int(base.size[NODES])
     if nodes == 0 or nodes > int(tree.size[NODES]):
@@ -177,13 +177,13 @@ def extends(tree: Tree, base: Tree) -> bool:
     )
 
 
-def leaves(tree: Tree) -> Int64s:
+def leaves(tree: ClassTree) -> Int64s:
     """Return the labels of a tree, int64[leaves]."""
     label = tree.label[: int(tree.size[NODES])]
     return label[label > 0]
 
 
-def with_missing(tree: Tree, labels: Sequence[int]) -> Tree:
+def with_missing(tree: ClassTree, labels: Sequence[int]) -> ClassTree:
     """Insert those of some labels that a tree lacks, each where it is balanced; return it, or a larger one."""
     for label in labels:
         if not label_tree.has_capacity(tree):
@@ -312,7 +312,7 @@ def merge_rows(
 
 
 @jit
-def fill_first_labels(tree: Tree, first: Int64s) -> None:
+def fill_first_labels(tree: ClassTree, first: Int64s) -> None:
     """Set `first` (int64[nodes], labels of the leaves) at inner nodes to the label of the leftmost leaf below."""
     for a in range(tree.size[NODES] - 1, -1, -1):
         if tree.left[a] > 0:
@@ -320,7 +320,7 @@ def fill_first_labels(tree: Tree, first: Int64s) -> None:
 
 
 @jit
-def insert(tree: Tree, label: Int) -> None:
+def insert(tree: ClassTree, label: Int) -> None:
     """Insert a label, see `with_missing`; the tree has capacity for it."""
     if label_tree.find(tree, label) >= 0:
         return

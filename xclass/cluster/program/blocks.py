@@ -125,7 +125,9 @@ def blocks_of(dataset: Any, least: int) -> list[Block]:
     return [Block(f"dataset-block-{number}", ref) for number, ref in enumerate(refs, 1)]
 
 
-def described(blocks: Sequence[Block], options: reader.Options, known: bool) -> tuple[Sequence[Block], reader.Options]:
+def described(
+    blocks: Sequence[Block], options: reader.ReaderOptions, known: bool
+) -> tuple[Sequence[Block], reader.ReaderOptions]:
     """Return the blocks and how they are read, which the first block with rows decides; no blocks without rows.
 
     `options` are those that the program has given, and `known` says whether the learner knows what columns mean.
@@ -134,7 +136,7 @@ def described(blocks: Sequence[Block], options: reader.Options, known: bool) -> 
     if table is None:
         return [], options
     if _are_lines(table, options.format):
-        return blocks, reader.Options(format=options.format)
+        return blocks, reader.ReaderOptions(format=options.format)
     kinds: tuple[str, ...] = ()
     names, label = table.column_names, options.label_column
     if label is not None and label not in names:
@@ -151,7 +153,7 @@ def described(blocks: Sequence[Block], options: reader.Options, known: bool) -> 
                 "or to text, or write lists of numbers as .npy files, or learn them with a Learner"
             )
         kinds = columns.as_typed(dict(frame.columns))
-    read = reader.Options(format="csv", label_column=label, column_kind=kinds)
+    read = reader.ReaderOptions(format="csv", label_column=label, column_kind=kinds)
     return [block.of_table(names) for block in blocks], read
 
 

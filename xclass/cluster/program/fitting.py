@@ -12,7 +12,7 @@ from typing import Any
 from ...api import model_contents
 from ...api.configuration import Config
 from ...api.learner_core import LearnerCore
-from ...api.model_contents import Contents
+from ...api.model_contents import ModelContents
 from ...api.progress import Progress
 from ...data import class_names
 from ...kernels import jit
@@ -23,9 +23,9 @@ from ...run.signals import SignalHandler
 from ...text import reader
 from ..dispatch import engine_of
 from ..session import Session
-from ..shards import Files
+from ..shards import PartFiles
 from . import request
-from .request import Request
+from .request import ProgramRequest
 
 
 class Warnings(Console):
@@ -62,7 +62,7 @@ class Keeper(Saver):
         return ""
 
 
-def fit(asked: Request) -> None:
+def fit(asked: ProgramRequest) -> None:
     """Learn in one pass; what was learned is put into the learner that is asked for."""
     learner = asked.learner
     jit.activate(hide_scipy=False)
@@ -75,13 +75,15 @@ def fit(asked: Request) -> None:
         _take(learner.core, _learned(config, contents, session, found))
 
 
-def _config(asked: Request, paths: Sequence[str], reading: reader.Options, contents: Contents | None) -> Config:
+def _config(
+    asked: ProgramRequest, paths: Sequence[str], reading: reader.ReaderOptions, contents: ModelContents | None
+) -> Config:
     config = request.run_config(asked, paths, reading, contents)
     engine_of(config)
     return config
 
 
-def _learned(config: Config, contents: Contents | None, session: Session, found: Files) -> bytes:
+def _learned(config: Config, contents: ModelContents | None, session: Session, found: PartFiles) -> bytes:
     engine = engine_of(config)(session, found)
     run = Run(config, (), engine, Warnings(), Keeper)
     run.signals = NoHandler(engine.stop)

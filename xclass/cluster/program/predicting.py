@@ -13,11 +13,11 @@ from ...array_types import UInt8s
 from ...data.namespaces import IdleArguments
 from .. import shards
 from ..averaging import as_bytes
-from ..predicting import Predictor, predicted_in_order
+from ..predicting import PredictingWorker, predicted_in_order
 from ..session import Session
-from ..shards import Part
+from ..shards import DataPart
 from . import request
-from .request import Request
+from .request import ProgramRequest
 
 
 class Arrays(NamedTuple):
@@ -28,12 +28,12 @@ class Arrays(NamedTuple):
     report: list[str]  # lines about malformed lines
 
 
-class ArrayPredictor(Predictor):
+class ArrayPredictor(PredictingWorker):
     """Predict parts in a worker, into arrays."""
 
     hides_scipy = False  # the program may use it
 
-    def predict(self, model: UInt8s, part: Part, k: int | None) -> Arrays:
+    def predict(self, model: UInt8s, part: DataPart, k: int | None) -> Arrays:
         """Predict a part by the bytes of a model, the same in all calls."""
         learner = self._opened(model)
         reader = self._reader(learner, part)
@@ -45,7 +45,7 @@ class ArrayPredictor(Predictor):
         return Arrays(arrays, learner.take_notes(), learner.counted, learner.preparation.idle, reader.report())
 
 
-def predict(asked: Request, k: int | None) -> Any:
+def predict(asked: ProgramRequest, k: int | None) -> Any:
     """Return what `Learner.predict_many` returns for all examples of the data, in order."""
     learner = asked.learner
     if k is not None:

@@ -16,7 +16,7 @@ from ...api import configuration, files, model_contents
 from ...api.configuration import Config
 from ...api.labels import KindOfLabels
 from ...api.learner import Learner
-from ...api.model_contents import Contents
+from ...api.model_contents import ModelContents
 from ...errors import DataError, UsageError, XclassWarning
 from ...options.declare import OptionGroup, options_of
 from ...options.spelling import Spelling
@@ -27,7 +27,7 @@ from ...text import reader
 from .. import options as cluster_options
 from .. import shards
 from ..session import Session
-from ..shards import Files
+from ..shards import PartFiles
 from . import blocks
 
 LEARNER = "the learner"  # name of a learner in messages where that of its model file would stand
@@ -37,23 +37,23 @@ ARGUMENTS = {"ray_timeout": "timeout", "ray": "address"}  # options of the clust
 Groups: TypeAlias = Callable[[Collection[str]], Mapping[str, type[OptionGroup]]]
 
 
-class Request(NamedTuple):
+class ProgramRequest(NamedTuple):
     """Hold what a program asks for."""
 
     data: Any  # paths, patterns and URLs, or a data set of Ray Data
     learner: Learner
-    cluster: cluster_options.Options
-    reading: reader.Options  # how files are read
+    cluster: cluster_options.ClusterOptions
+    reading: reader.ReaderOptions  # how files are read
     groups: Groups
 
 
-def request(data: Any, learner: object, groups: Groups, reading: Mapping[str, Any], **given: Any) -> Request:
+def request(data: Any, learner: object, groups: Groups, reading: Mapping[str, Any], **given: Any) -> ProgramRequest:
     """Check the arguments of a program: those of `Learner.learn_file`, and options of the cluster."""
     if not isinstance(learner, Learner):
         raise UsageError(
             f"learner: {short_repr(learner)} is not a Learner; give xclass.Learner(...) or xclass.load(path)"
         )
-    declared = options_of(cluster_options.Options)
+    declared = options_of(cluster_options.ClusterOptions)
     values = {
         name: configuration.checked_value(f"--{name}", declared[name], value)
         for name, value in given.items()
@@ -64,9 +64,9 @@ def request(data: Any, learner: object, groups: Groups, reading: Mapping[str, An
         data = _paths(data)
     else:
         for name, value in checked.meaning().items():
-            if name not in ("format", "label_column") and value != getattr(reader.Options(), name):
+            if name not in ("format", "label_column") and value != getattr(reader.ReaderOptions(), name):
                 raise UsageError(f"--{name} is for files; choose the columns of the data set by its own functions")
-    return Request(data, learner, cluster_options.Options(**values), checked, groups)
+    return ProgramRequest(data, learner, cluster_options.ClusterOptions(**values), checked, groups)
 
 
 def _paths(data: object) -> tuple[str, ...]:
@@ -84,14 +84,14 @@ def warn(note: str) -> None:
 
 def _arguments() -> dict[str, str]:
     """Return the arguments of a program by the flags of the command, see `Spelling`."""
-    of_cluster = options_of(cluster_options.Options)
+    of_cluster = options_of(cluster_options.ClusterOptions)
     return {**configuration.keywords(), **{f"--{name}": ARGUMENTS.get(name, name) for name in of_cluster}}
 
 
 ARGUMENT_NAMES = Spelling(_arguments)
 
 
-def find(asked: Request, session: Session, least: int) -> tuple[Files, reader.Options]:
+def find(asked: ProgramRequest, session: Session, least: int) -> tuple[PartFiles, reader.ReaderOptions]:
     """Find the files of the data, or compute at least `least` blocks of a data set; return how they are read, too."""
     if not blocks.is_dataset(asked.data):
         return shards.find(session, asked.data, asked.reading.format), asked.reading
@@ -99,11 +99,11 @@ def find(asked: Request, session: Session, least: int) -> tuple[Files, reader.Op
     found, reading = session.call(blocks.described, computed, asked.reading, bool(asked.learner.core.schema))
     if not found:
         raise DataError("the data set has no rows; give one with examples")
-    return Files(tuple(found), [None] * len(found), False), reading
+    return PartFiles(tuple(found), [None] * len(found), False), reading
 
 
 def kind_of_labels(
-    asked: Request, session: Session, found: Files, reading: reader.Options, lists: bool
+    asked: ProgramRequest, session: Session, found: PartFiles, reading: reader.ReaderOptions, lists: bool
 ) -> KindOfLabels:
     """Return of which kind the labels of the data are, by the first lines, which a node of the cluster reads."""
     text = session.call(shards.first_lines, os.getcwd(), found.paths[0])
@@ -112,7 +112,11 @@ def kind_of_labels(
 
 
 def run_config(
-    asked: Request, paths: Sequence[str], reading: reader.Options, contents: Contents | None, **given: Any
+    asked: ProgramRequest,
+    paths: Sequence[str],
+    reading: reader.ReaderOptions,
+    contents: ModelContents | None,
+    **given: Any,
 ) -> Config:
     """Return the options of a run over data; without paths, options are checked before the data are known.
 
@@ -128,7 +132,7 @@ def run_config(
             name: value for name, value in typed.items() if name not in presets.PRESETS and not of_learner[name].stored
         }
         given["initial_regressor"] = LEARNER
-    defaults = vars(cluster_options.Options())
+    defaults = vars(cluster_options.ClusterOptions())
     cluster = {name: value for name, value in vars(asked.cluster).items() if value != defaults[name]}
     read: dict[str, object] = {"data": paths}
     read.update((name, value) for name, value in reading.meaning().items() if value not in (None, ()))
@@ -136,7 +140,7 @@ def run_config(
     return configuration.resolved(values, stored, learner_use.with_defaults, LEARNER, asked.groups)
 
 
-def contents_of(learner: Learner) -> Contents | None:
+def contents_of(learner: Learner) -> ModelContents | None:
     """Return a copy of what a learner has learned; None for a new learner, which continues from nothing."""
     _ = learner.core.reduction  # a closed learner has none
     if learner.core.is_new:

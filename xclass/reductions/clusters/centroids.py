@@ -28,7 +28,7 @@ LOW = np.uint64(0xFFFFFFFF)  # mask of the feature in a key
 EMPTY_KEY = np.uint64(0)  # key of an empty cell
 
 
-class Sums(NamedTuple):
+class FeatureSums(NamedTuple):
     """Map (label, feature) to the sum of the feature over the label's examples, by open addressing."""
 
     key: UInt64s  # uint64[cells], label << 32 | feature, 0 for an empty cell
@@ -36,7 +36,7 @@ class Sums(NamedTuple):
     used: Int64s  # int64[1], number of cells in use
 
 
-class Rows(NamedTuple):
+class PrototypeRows(NamedTuple):
     """Hold prototypes as compressed sparse rows: features of row r are `feature[start[r]:start[r + 1]]`."""
 
     start: Int64s  # int64[k + 1]
@@ -58,7 +58,7 @@ def _cell(key: UInt64s, wanted: np.uint64) -> np.int64:
 
 
 @jit
-def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
+def add(sums: FeatureSums, batch: Batch, counted: Bools, begin: Int) -> Int:
     """Add the counted examples from number `begin` on to the sums, until the map is half full.
 
     `counted` is bool[n]. Return the number of the first example that did not fit, or n.
@@ -90,7 +90,7 @@ def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
 
 
 @jit
-def enter(key: UInt64s, value: Float32s, sums: Sums) -> None:
+def enter(key: UInt64s, value: Float32s, sums: FeatureSums) -> None:
     """Enter sums by their keys, which are distinct, into an empty map, which is written."""
     for i in range(key.shape[0]):
         cell = _cell(sums.key, key[i])
@@ -101,7 +101,7 @@ def enter(key: UInt64s, value: Float32s, sums: Sums) -> None:
 
 
 @jit
-def weight_and_normalise(rows: Rows, weight: Float64s) -> None:
+def weight_and_normalise(rows: PrototypeRows, weight: Float64s) -> None:
     """Multiply each feature by its weight (float64[F]) and scale the rows to length 1; `rows.value` is written.
 
     Rows whose sum overflowed become 0.
@@ -131,11 +131,11 @@ def mark_heaviest(start: Int64s, worth: Float64s, most: int, marked: Bools) -> N
 # -- Python
 
 
-def new_sums(cells: int) -> Sums:
-    return Sums(np.zeros(cells, np.uint64), np.zeros(cells, np.float32), np.zeros(1, np.int64))
+def new_sums(cells: int) -> FeatureSums:
+    return FeatureSums(np.zeros(cells, np.uint64), np.zeros(cells, np.float32), np.zeros(1, np.int64))
 
 
-def to_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
+def to_rows(sums: FeatureSums) -> tuple[UInt64s, UInt64s, PrototypeRows, Int64s]:
     """Return the sums as sparse rows.
 
     Returns
@@ -150,7 +150,7 @@ def to_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
     feature, column = np.unique(sums.key[cells] & LOW, return_inverse=True)
     order = np.argsort(row, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(label)))])
-    rows = Rows(start, column[order].astype(np.int32), sums.value[cells[order]])
+    rows = PrototypeRows(start, column[order].astype(np.int32), sums.value[cells[order]])
     return label, feature, rows, np.bincount(column, minlength=len(feature))
 
 
@@ -160,7 +160,7 @@ def idf(classes: Int64s, k: int) -> Float64s:
     return weight
 
 
-def trimmed(sums: Sums, target: int) -> Sums:
+def trimmed(sums: FeatureSums, target: int) -> FeatureSums:
     """Return a map of equal size that keeps the heaviest features of each label, at most `target` sums in all.
 
     Every label keeps the same maximum number of features, and at least one, even if that exceeds `target`.
@@ -183,7 +183,7 @@ def trimmed(sums: Sums, target: int) -> Sums:
     return trimmed
 
 
-def add_batch(sums: Sums, batch: Batch, counted: Bools) -> Sums:
+def add_batch(sums: FeatureSums, batch: Batch, counted: Bools) -> FeatureSums:
     """Return the map with the counted examples (bool[n]) of a batch added; it is trimmed or doubled if it fills up."""
     done: Int = 0
     while (done := add(sums, batch, counted, done)) < batch.n:
@@ -191,7 +191,7 @@ def add_batch(sums: Sums, batch: Batch, counted: Bools) -> Sums:
     return sums
 
 
-def _with_free_cells(sums: Sums) -> Sums:
+def _with_free_cells(sums: FeatureSums) -> FeatureSums:
     """Return the map with free cells: doubled, or trimmed if it has reached MOST_CELLS."""
     cells = len(sums.key)
     if cells >= MOST_CELLS and sums.used[0] > cells // 4:

@@ -48,7 +48,7 @@ DEEPEST = 64  # exceeds the number of times that an array can be halved
 Share: TypeAlias = Callable[[Callable[..., None], Sequence[tuple[Any, ...]]], None]
 
 
-class Scratch(NamedTuple):
+class OrderScratch(NamedTuple):
     """Hold the scratch arrays of one order, with one entry per row."""
 
     first: Float64s  # float64[k], product with the first sum, then similarity to the first minus the second centre
@@ -62,7 +62,7 @@ class Scratch(NamedTuple):
 
 
 @jit
-def _move(rows: centroids.Rows, r: int, centre: Float32s, side: Int, sign: np.float32) -> None:
+def _move(rows: centroids.PrototypeRows, r: int, centre: Float32s, side: Int, sign: np.float32) -> None:
     """Add row r, times `sign`, to the sum of one side; `centre` (float32[F, 2]) is written."""
     for j in range(rows.start[r], rows.start[r + 1]):
         centre[rows.feature[j], side] += sign * rows.value[j]
@@ -70,7 +70,13 @@ def _move(rows: centroids.Rows, r: int, centre: Float32s, side: Int, sign: np.fl
 
 @jit
 def _split(
-    rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64
+    rows: centroids.PrototypeRows,
+    order: Int64s,
+    begin: int,
+    end: int,
+    centre: Float32s,
+    scratch: OrderScratch,
+    seed: np.uint64,
 ) -> float:
     """Split `order[begin:end]` into similar halves by 2-means from one random pair of rows.
 
@@ -140,8 +146,8 @@ def _split(
 
 @jit
 def split(
-    rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64,
-    tries: int,
+    rows: centroids.PrototypeRows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: OrderScratch,
+    seed: np.uint64, tries: int,
 ) -> int:  # fmt: skip
     """Partition `order[begin:end]` into two similar halves; return where the second half begins.
 
@@ -173,8 +179,8 @@ def split(
 
 @jit
 def split_all(
-    rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64,
-    tries: int,
+    rows: centroids.PrototypeRows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: OrderScratch,
+    seed: np.uint64, tries: int,
 ) -> None:  # fmt: skip
     """Split `order[begin:end]` recursively down to pairs of labels; parameters as in `split`."""
     stack = np.empty((DEEPEST, 2), np.int64)
@@ -193,7 +199,7 @@ def split_all(
 # -- Python
 
 
-class Sample:
+class ExampleSample:
     """Collect the first `examples` examples of a preview, all for 0, and order their labels; `seen` are added."""
 
     def __init__(self, examples: int) -> None:
@@ -225,7 +231,7 @@ class Sample:
         tries = min(max(WORK // max(len(rows.value), 1), FEWEST_TRIES), MOST_TRIES)
         orders = [np.arange(k) for _ in seeds]
         buffers = [
-            Scratch(np.zeros(k), np.zeros(k), np.zeros(k, np.int8), np.zeros(k, np.int8), np.zeros(k, np.int64))
+            OrderScratch(np.zeros(k), np.zeros(k), np.zeros(k, np.int8), np.zeros(k, np.int8), np.zeros(k, np.int64))
             for _ in seeds
         ]
 

@@ -1,7 +1,7 @@
-"""Define the interface of a reduction: the record that describes it and the base class of its learner.
+"""Define the interface of a reduction: its base class, and the record that describes it.
 
-The base class `Learner` has a default for every method that has one. A reduction never sees text, files or the progress
-table. What can be done with a learner besides learning, predicting, saving and restoring is in `abilities`.
+The base class `Reduction` has a default for every method that has one. A reduction never sees text, files or the
+progress table. What can be done with a learner besides learning, predicting, saving and restoring is in `abilities`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...model.stored_arrays import Arrays, reject_unused
 from ...options.declare import OptionGroup
 from ...system import thread_limit
 from . import label_arrays
-from .calibration import Report, Result
+from .calibration import LabelStatistics, ResultFile
 from .contract import BatchTask, empty_task
 from .label_report import LabelReport
 from .spec import LearnerSpec, Wanted
@@ -45,7 +45,7 @@ def split_range(n: int, parts: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(n * t // parts for t in range(parts + 1)))
 
 
-class Console(Protocol):
+class MessageConsole(Protocol):
     """Receive the progress messages of a learner."""
 
     def info(self, text: str) -> None: ...
@@ -55,7 +55,7 @@ class Console(Protocol):
     def step(self) -> None: ...
 
 
-class Learner(ABC):
+class Reduction(ABC):
     """Define the interface of learners and its defaults.
 
     `serialize` has the whole state of a learner: a learner restored from it continues the same run.
@@ -75,23 +75,23 @@ class Learner(ABC):
     # number of examples whose label is outside the range of classes, which were not learned; see `classes_of`
     outside: int = 0
     lists_scores: bool = False  # whether the prediction is the scores of all classes instead of a class
-    # text of the line `Enabled learners:` if options change it; otherwise `Reduction.enabled` is used
+    # text of the line `Enabled learners:` if options change it; otherwise `ReductionRecord.enabled` is used
     enabled: str = ""
     # sums of the probabilities' or predictions' losses for the summary, None if there are none
-    report: Report | LabelReport | None = None
+    report: LabelStatistics | LabelReport | None = None
     predict_only: bool = False  # whether models hold only what predictions need
     tallied: Sequence[str] = ()  # names of the attributes that are other sums over examples for the summary
     repeats: bool = False  # whether the examples were learned before, in an earlier pass over the data
     # whether examples are held out, so that these alone are measured for the report of lists of labels
     holds_out: bool = False
     # weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
-    tables: Sequence[gd.Table] = ()
+    tables: Sequence[gd.WeightTable] = ()
     rows: np.uint64 = np.uint64(0)  # number of rows of the tables to which features are cut, 0 if they are not
-    # in how many examples each feature occurs, a `document_frequency.Frequencies`, None if that is not counted
+    # in how many examples each feature occurs, a `document_frequency.DocumentFrequencies`, None if that is not counted
     frequencies: Any = None
     # update rule and options of these tables
-    rule: gd.Rule
-    learner_options: gd.Options
+    rule: gd.UpdateRule
+    learner_options: gd.BinaryOptions
     _pool: tuple[ThreadPoolExecutor, int] | None = None  # made when `share` first needs it, by the process of this id
 
     @property
@@ -127,7 +127,7 @@ class Learner(ABC):
         """Return whether examples are collected for `end_pass` and not yet learned; a model is not saved then."""
         return False
 
-    def report_to(self, console: Console, part: Callable[[], float | None]) -> None:  # noqa: B027 (few have messages)
+    def report_to(self, console: MessageConsole, part: Callable[[], float | None]) -> None:  # noqa: B027 (few have messages)
         """Set the console for messages of `end_pass`; called before the first batch.
 
         `part` returns which part of the pass was read, from 0 to 1, or None if that is unknown.
@@ -185,7 +185,7 @@ class Learner(ABC):
         for name in self.tallied:
             setattr(self, name, 0.0)
 
-    def results(self) -> list[Result]:
+    def results(self) -> list[ResultFile]:
         """Return the files that the options ask for, such as the reliability table; the run writes them at its end."""
         return [] if self.report is None else self.report.results()
 
@@ -324,15 +324,15 @@ def _from_one(spec: LearnerSpec) -> tuple[int, int, str]:
 
 
 @dataclass(frozen=True)
-class Reduction:
-    """Describe a reduction to the command line and to `Learner`; an entry of `REDUCTIONS`."""
+class ReductionRecord:
+    """Describe a reduction to the command line and the library; an entry of `REDUCTIONS`."""
 
     name: str  # name of the option that selects it, `--name K`; "scalar", the binary learner alone, has no such option
     title: str  # heading of its options in the help
     summary: str  # one line for the help: what it is and when to use it
-    options: type[OptionGroup]  # its `Options` dataclass
+    options: type[OptionGroup]  # a dataclass
     enabled: str  # VW's name for it in the line `Enabled learners:`
-    build: Callable[[LearnerSpec], Learner]  # `build(spec)` returns a new Learner
+    build: Callable[[LearnerSpec], Reduction]  # `build(spec)` returns a new Learner
     # "multiclass" (each example has one class), "multilabel" (a list of classes) or "simple" (a real number)
     labels: str = "multiclass"
     # `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others
@@ -340,7 +340,7 @@ class Reduction:
     # `label_range(spec)` returns lowest label, highest label and the option that sets them, None for any number; the
     # default is 1..K of the option `--name K`
     label_range: Callable[[LearnerSpec], tuple[int, int, str] | None] = _from_one
-    # `check(spec)` raises UsageError if options do not fit together, beyond the `RULES` of its `Options`
+    # `check(spec)` raises UsageError if options do not fit together, beyond the `RULES` of its options
     check: Callable[[LearnerSpec], None] = _accept
     # `check_arrays(spec, arrays)` raises ModelError if the arrays of a model have other sizes than `build` would
     # allocate; called before `build`, so that a small file cannot demand much memory

@@ -26,7 +26,7 @@ BINS = 20  # rows of the reliability table
 
 @jit
 def sum_losses(labelled: Bools, weight: Float64s, known: Bools, p: Float64s) -> tuple[float, float, float, float, int]:
-    """Return the sums that `Report.add_losses` adds.
+    """Return the sums that `LabelStatistics.add_losses` adds.
 
     They are weight and squared loss over the labelled examples, weight and log loss over those whose label has a
     probability, and the number of the others with a weight above 0.
@@ -50,7 +50,7 @@ def sum_losses(labelled: Bools, weight: Float64s, known: Bools, p: Float64s) -> 
 def sum_regressors(
     labelled: Bools, weight: Float64s, known: Bools, number: Int64s, loss: Float64s
 ) -> tuple[float, float]:
-    """Return the weighted sums of the means over the trees of `number` and `loss`, see `Report.add_regressors`."""
+    """Return weighted sums of the means over the trees of `number` and `loss`, see `LabelStatistics.add_regressors`."""
     trees, n = number.shape
     scored = total = 0.0
     for i in range(n):
@@ -86,14 +86,14 @@ def calibration_error(bins: Float64s) -> float | None:
     return float(np.abs(bins[1] - bins[2]).sum() / weight) if weight else None
 
 
-def reliability_table(path: str, bins: Float64s) -> Result:
+def reliability_table(path: str, bins: Float64s) -> ResultFile:
     """Return the file with a line for each of the bins, which are as in `calibration_error`, that is not empty."""
     lines = ["from\tto\tmean_forecast\tobserved\tweight"]
     for j in range(BINS):
         weight, forecast, right = bins[:, j]
         if weight > 0:
             lines.append(f"{j / BINS:g}\t{(j + 1) / BINS:g}\t{forecast / weight:.6f}\t{right / weight:.6f}\t{weight:g}")
-    return Result(path, "the reliability table", lines)
+    return ResultFile(path, "the reliability table", lines)
 
 
 TEXTS = {  # figure -> line of the summary
@@ -104,13 +104,13 @@ TEXTS = {  # figure -> line of the summary
     "regressors_per_label": "regressors scored per label = {regressors_per_label:.2f}, their average squared loss = "
     "{regressors_squared_loss:.6f}",
 }
-SUMS = (  # attributes of `Report` that are sums over examples
+SUMS = (  # attributes of `LabelStatistics` that are sums over examples
     "weight", "squared_loss", "missed_top_k", "known_weight", "log_loss", "regressors_scored", "regressors_loss",
     "unknown_count", "stopped_searches", "bins",
 )  # fmt: skip
 
 
-class Result(NamedTuple):
+class ResultFile(NamedTuple):
     """Hold the lines of a text file that a learner produces at the end of a run, and its path; the run writes it."""
 
     path: str
@@ -122,7 +122,7 @@ class Result(NamedTuple):
             file.writelines(line.encode("utf-8", "surrogateescape") + b"\n" for line in self.lines)
 
 
-class Report:
+class LabelStatistics:
     """Accumulate statistics of the labelled examples of one run, for its summary.
 
     `regressors_per_node` and `unknown_labels`, what labels without a probability are called, are for the summary. In
@@ -132,7 +132,7 @@ class Report:
 
     def __init__(
         self,
-        options: probabilities.Options,
+        options: probabilities.ListingOptions,
         regressors_per_node: int = 1,
         unknown_labels: str = "labels seen for the first time",
     ):
@@ -250,6 +250,6 @@ class Report:
             lines.append(f"expected calibration error = {known['calibration_error']:.6f}")
         return lines
 
-    def results(self) -> list[Result]:
+    def results(self) -> list[ResultFile]:
         """Return the reliability table if the options ask for it."""
         return [] if self.calibration is None else [reliability_table(self.calibration, self.bins)]

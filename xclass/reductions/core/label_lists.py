@@ -17,9 +17,9 @@ from ...data import batch_ops
 from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.archive import Archive
-from ...options.declare import Facts, OptionGroup, Search, one_of, option
+from ...options.declare import Facts, OptionGroup, SearchRange, one_of, option
 from . import label_arrays, label_report, validated_threshold
-from .base import Learner
+from .base import Reduction
 from .contract import BatchTask
 from .label_report import LabelLists, LabelReport
 from .probabilities import ClassLists
@@ -33,14 +33,14 @@ VALIDATED = "threshold_counts"  # name of the array of `ValidatedThreshold` in m
 AUTOMATIC = re.compile(r"auto(?::(0?\.[0-9]+|1(?:\.0*)?))?")  # values of --threshold that are no number
 
 
-def _thresholds(facts: Facts) -> Search | None:
+def _thresholds(facts: Facts) -> SearchRange | None:
     # the other measures, and the error, depend on the best labels alone
     found = one_of("auto", 0.4, 0.3, 0.2, 0.1, first=("auto", 0.2), weight=2.0)
     return found if facts.metric == "micro_f1" else None
 
 
-class Options(OptionGroup):
-    """Declare the options of all reductions that learn lists of labels, whose own `Options` are derived from it."""
+class LabelListOptions(OptionGroup):
+    """Declare the options of all reductions that learn lists of labels; those of each are derived from it."""
 
     threshold: float | str | None = option(
         "predict the labels whose probability is above T. With auto, learning chooses the T that has had the best "
@@ -128,7 +128,7 @@ def _above(lists: ClassLists, threshold: Float32s | float) -> ClassLists:
     return selected(lists, lists.scores > of_label)
 
 
-class MultilabelLearner(Learner):
+class MultilabelLearner(Reduction):
     """Define what learners of lists of labels share: positives, threshold, predictions to write, measures and counts.
 
     A subclass calls `set_up` at the beginning of its `__init__`, `MultilabelLearner.want` in its `want`, and for each
@@ -139,7 +139,7 @@ class MultilabelLearner(Learner):
     lowest : the lowest label
     grows : whether the number of labels K is not given, but grows to the highest label of the examples learned
     counts : int64[K + 1], how many of the examples learned have each label, and last the number of these examples;
-        models keep it for the propensities. Passes over the same data count once, see `Learner.repeats`. It grows in
+        models keep it for the propensities. Passes over the same data count once, see `Reduction.repeats`. It grows in
         `finish`, so only the last stage may use it
     threshold : the labels whose probability is above it are predicted; with an automatic threshold only where nothing
         is learned
@@ -162,7 +162,7 @@ class MultilabelLearner(Learner):
 
     def set_up(self, spec: LearnerSpec, labels: int | None) -> None:
         """Begin with nothing learned, for so many labels, None for a number that grows."""
-        options: Options = spec.options
+        options: LabelListOptions = spec.options
         self.lowest, self.grows = spec.lowest_label, labels is None
         self.counts = np.zeros((labels or 0) + 1, np.int64)
         self._most = MOST_LABELS if labels is None else labels

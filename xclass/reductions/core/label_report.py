@@ -22,12 +22,12 @@ from ...data.batch import Batch
 from ...kernels import top_k
 from ...kernels.jit import bare, jit
 from . import calibration, label_arrays
-from .calibration import Result
+from .calibration import ResultFile
 from .probabilities import ClassLists
 
 PLACES = (1, 3, 5)  # k of the measures, and --top_k
-AT_K = ("precision", "recall", "ndcg", "psp", "best_psp", "psndcg", "best_psndcg")  # rows of `Sums.at_k`
-# columns of `Sums.of_label`: weight of the examples that have a label, to which it is given and that have it too
+AT_K = ("precision", "recall", "ndcg", "psp", "best_psp", "psndcg", "best_psndcg")  # rows of `ReportSums.at_k`
+# columns of `ReportSums.of_label`: weight of the examples that have a label, to which it is given and that have it too
 TRUE, CHOSEN, RIGHT = range(3)
 NO_EXAMPLES = np.zeros(0, bool)
 
@@ -39,7 +39,7 @@ class LabelLists(NamedTuple):
     start: Int64s  # int64[n + 1]
 
 
-class Sums(NamedTuple):
+class ReportSums(NamedTuple):
     """Hold the sums over examples from which all figures follow; those of two parts of the data can be added."""
 
     at_k: Float64s  # float64[len(AT_K), places], over the examples that have a true label
@@ -69,7 +69,7 @@ def inverse_propensity(count: Int64s, label: Int, constants: tuple[float, float]
 @jit
 def measure(
     batch: Batch, weights: Float32s, label: Int64s, learned: Bools, ranked: ClassLists, chosen: LabelLists,
-    lowest: int, count: Int64s, constants: tuple[float, float], place: Int64s, sums: Sums, loss: Float64s,
+    lowest: int, count: Int64s, constants: tuple[float, float], place: Int64s, sums: ReportSums, loss: Float64s,
 ) -> None:  # fmt: skip
     """Add the examples of a batch to `sums`, and those that are learned to `count`.
 
@@ -240,7 +240,7 @@ def with_rows(array: AnyArray, rows: int) -> AnyArray:
 
 
 class LabelReport:
-    """Accumulate the measures of one run, for its summary; the interface is that of `calibration.Report`.
+    """Accumulate the measures of one run, for its summary; the interface is that of `calibration.LabelStatistics`.
 
     `labels` is the number of labels, which may grow, `top_k` the value of --top_k, None if it is not given, `lowest`
     the lowest label, and `propensity` A and B. With `as_vw`, the summary has no lines about labels, as that of VW.
@@ -258,11 +258,11 @@ class LabelReport:
         self.calibration = calibration
         # returns figures about the threshold that the learner has chosen, None if it chooses none
         self.choice: Callable[[], dict[str, float]] | None = None
-        self._best: Sums | None = None  # of the best pass, see `end_pass`
+        self._best: ReportSums | None = None  # of the best pass, see `end_pass`
         self._clear(labels)
 
     def _clear(self, labels: int) -> None:
-        self.sums = Sums(
+        self.sums = ReportSums(
             np.zeros((len(AT_K), len(self.place))), np.zeros(4),
             np.zeros((labels, 3)), np.zeros((labels, len(self.place))), np.zeros((3, calibration.BINS)),
         )  # fmt: skip
@@ -300,7 +300,7 @@ class LabelReport:
 
     def add_tallies(self, tallies: Mapping[str, Any]) -> None:
         self._grow(len(tallies["of_label"]))
-        self._best = self._best or (tallies["best"] and Sums(**tallies["best"]))
+        self._best = self._best or (tallies["best"] and ReportSums(**tallies["best"]))
         for name, own in self.sums._asdict().items():
             own[: len(tallies[name])] += tallies[name]
 
@@ -329,7 +329,7 @@ class LabelReport:
         return figures | (self.choice() if self.choice is not None else {})
 
     @staticmethod
-    def _micro(sums: Sums) -> tuple[float, float]:
+    def _micro(sums: ReportSums) -> tuple[float, float]:
         """Return by how many labels true and chosen lists differ, and how many they have together."""
         true, chosen, right = sums.of_label.sum(axis=0)
         whole = true + sums.total[3] + chosen
@@ -367,7 +367,7 @@ class LabelReport:
                 lines.append(f"threshold = {known['threshold']:.6g}, with {measured}")
         return lines
 
-    def results(self) -> list[Result]:
+    def results(self) -> list[ResultFile]:
         """Return the reliability table if the options ask for it."""
         bins = (self._best or self.sums).bins
         return [] if self.calibration is None else [calibration.reliability_table(self.calibration, bins)]

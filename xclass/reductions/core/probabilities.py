@@ -24,7 +24,7 @@ NORMALIZED, RAW = "normalized", "raw"  # values of --probabilities
 MOST_PAIRS = 1 << 22  # maximum pairs of a BatchTask, at least 12 bytes each; see Learner.most_rows
 
 
-class Options(OptionGroup):
+class ListingOptions(OptionGroup):
     """Declare the options about probabilities of classes."""
 
     top_k: int | None = option(

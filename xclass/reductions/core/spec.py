@@ -14,7 +14,7 @@ class Wanted:
     """Say which results a learner produces in addition to predictions."""
 
     # options about probabilities, which say what is listed and what is summed up for the summary
-    listing_options: probabilities.Options = field(default_factory=probabilities.Options)
+    listing_options: probabilities.ListingOptions = field(default_factory=probabilities.ListingOptions)
     scores: bool = False  # whether the scores of classes, candidates or routers are listed
     weights_only: bool = False  # whether the learner only predicts and its tables are never inspected
     # whether the probabilities of the label and of the answer are used for each example
@@ -31,8 +31,8 @@ class LearnerSpec:
     """Hold everything that a reduction may know when its options are checked and when it is built."""
 
     name: str  # name of the reduction
-    options: Any  # its `Options`
-    binary: gd.Options  # options of the binary learner
+    options: Any  # those of the reduction
+    binary: gd.BinaryOptions  # options of the binary learner
     wanted: Wanted = field(default_factory=Wanted)  # results in addition to predictions
     # names of the options that the user or a preset set, among those of the reduction, of the binary learner and of
     # `core.probabilities`

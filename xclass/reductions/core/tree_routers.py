@@ -34,7 +34,7 @@ from ...model import stored_arrays
 from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ...options.declare import no_effect
-from .base import Learner
+from .base import Reduction
 from .contract import BatchTask
 from .spec import LearnerSpec
 
@@ -53,8 +53,8 @@ class Routers(NamedTuple):
     """Hold the routers of a tree; one of `table` and `flat` is used."""
 
     vw_layout: bool  # layout `vw`: use `table`, else `flat`
-    table: gd.Table
-    rule: gd.Rule
+    table: gd.WeightTable
+    rule: gd.UpdateRule
     flat: Float32s  # float32[2 << b], weight and G of each slot; cache lines begin at multiples of 16
     shift: np.uint64  # 64 - b
     largest: Float32s  # float32[2**SCALES], largest |value| of the features that share a cell
@@ -164,7 +164,7 @@ def score(routers: Routers, scratch: GroupScratch, g: Int, router: Int) -> np.fl
 
 
 @on_demand
-def _vw_score(table: gd.Table, place: UInt64s, x: Float32s, count: int, router: np.uint64) -> np.float32:
+def _vw_score(table: gd.WeightTable, place: UInt64s, x: Float32s, count: int, router: np.uint64) -> np.float32:
     return gd.score(table, place, x, count, router, ZERO)
 
 
@@ -221,8 +221,8 @@ def learn(
 
 @on_demand
 def _vw_learn(
-    table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, router: np.uint64, s: np.float32,
-    y: np.float32, weight: np.float32, clock: np.float64,
+    table: gd.WeightTable, rule: gd.UpdateRule, place: UInt64s, x: Float32s, count: int, router: np.uint64,
+    s: np.float32, y: np.float32, weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip
     """Update a router by VW's learner as `learn` does, and return its new score."""
     if rule.widen:
@@ -244,7 +244,7 @@ RULES = (
 )
 
 
-def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate: float) -> dict[str, object]:
+def resolve_defaults(options: gd.BinaryOptions, number: int, loss_function: str, rate: float) -> dict[str, object]:
     """Return {field: value} for options of the binary learner that were not given.
 
     `number` is that of the routers; `loss_function` and `rate` are the default loss and the default rate of AdaGrad.
@@ -259,7 +259,7 @@ def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate:
     return resolved
 
 
-def new_routers(options: gd.Options, number: int, vw_exact: bool, tree_bytes: int = 0) -> Routers:
+def new_routers(options: gd.BinaryOptions, number: int, vw_exact: bool, tree_bytes: int = 0) -> Routers:
     """Return at most `number` untrained routers.
 
     `tree_bytes` is what the tree takes in addition to the weights, for the check of memory.
@@ -276,7 +276,7 @@ def new_routers(options: gd.Options, number: int, vw_exact: bool, tree_bytes: in
     return Routers(vw_layout, table, rule, flat, np.uint64(64 - bits), largest)
 
 
-class RoutedLearner(Learner):
+class RoutedLearner(Reduction):
     """A learner whose regressors are the routers of a tree; `tree_bytes` and `number` as in `new_routers`."""
 
     def __init__(self, spec: LearnerSpec, number: int, tree_bytes: int = 0) -> None:
@@ -297,7 +297,7 @@ class RoutedLearner(Learner):
         return found
 
     @property
-    def rule(self) -> gd.Rule:  # type: ignore[override]  # it is not set from outside
+    def rule(self) -> gd.UpdateRule:  # type: ignore[override]  # it is not set from outside
         return self.routers.rule
 
     def end_pass(self) -> None:
@@ -333,21 +333,21 @@ def memory(routers: Routers) -> int:
     return routers.table.flat.nbytes if routers.vw_layout else routers.flat.nbytes
 
 
-def weights_line(routers: Routers, options: gd.Options) -> str:
+def weights_line(routers: Routers, options: gd.BinaryOptions) -> str:
     """Return the line about the weights for the start of a run."""
     if routers.vw_layout:
         return in_words.table(options.bits, gd.SLOT_BYTES)
     return in_words.table(max(4, options.bits), SLOT_BYTES)
 
 
-def learning_lines(routers: Routers, options: gd.Options) -> list[str]:
-    """Return the lines about learning rate and loss, see `Learner.learning_lines`."""
+def learning_lines(routers: Routers, options: gd.BinaryOptions) -> list[str]:
+    """Return the lines about learning rate and loss, see `Reduction.learning_lines`."""
     if routers.vw_layout:
         return in_words.learning(options)
     return [f"Learning rate: {options.learning_rate:g} (AdaGrad)", in_words.loss(options)]
 
 
-def serialize(archive: Archive, routers: Routers, options: gd.Options) -> None:
+def serialize(archive: Archive, routers: Routers, options: gd.BinaryOptions) -> None:
     """Save routers, or fill new ones from a model; weights are never indices, so any value is safe.
 
     Learning never produces a negative G, which is refused because it has no square root.

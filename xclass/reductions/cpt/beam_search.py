@@ -29,7 +29,7 @@ from ...kernels.jit import bare
 from . import node_scores, tree_search
 
 if TYPE_CHECKING:
-    from .label_tree import Tree
+    from .label_tree import ClassTree
 
 BLOCK_PLACES = 8  # places of a block, of which the first has no node
 
@@ -57,7 +57,7 @@ def new_beam(blocks: int, most_features: int) -> Beam:
 
 @bare
 def _fetch(
-    tree: Tree, weights: adagrad.Weights, scratch: Any, count: Int, begin: Int, waiting: Int, floor: float
+    tree: ClassTree, weights: adagrad.SharedWeights, scratch: Any, count: Int, begin: Int, waiting: Int, floor: float
 ) -> Int:  # fmt: skip
     """Prefetch the weights of the blocks that begin at nodes begin..begin+waiting-1 of the beam.
 
@@ -75,7 +75,7 @@ def _fetch(
 
 
 @bare
-def _keep_scores(weights: adagrad.Weights, scratch: Any, count: Int, j: Int, block: np.int64) -> None:
+def _keep_scores(weights: adagrad.SharedWeights, scratch: Any, count: Int, j: Int, block: np.int64) -> None:
     """Score block j of the beam, unless it was scored for this example."""
     memo, beam = scratch.memo, scratch.beam
     if not node_scores.is_scored(memo, block):
@@ -109,7 +109,8 @@ def _insert(beam: Beam, begin: Int, size: Int, node: Int, mass: float) -> tuple[
 
 @bare
 def find_top_k(
-    tree: Tree, weights: adagrad.Weights, settings: Any, scratch: Any, count: Int, top: Int64s, top_p: Float64s
+    tree: ClassTree, weights: adagrad.SharedWeights, settings: Any, scratch: Any, count: Int, top: Int64s,
+    top_p: Float64s,
 ) -> tuple[int, float]:  # fmt: skip
     """Find k likely labels, written to `top` and `top_p`, int64[k] and float64[k], which are 0 before.
 

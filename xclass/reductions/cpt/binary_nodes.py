@@ -24,14 +24,14 @@ from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import apart, bare, jit
 from ..core import label_arrays
 from . import beam_search, label_tree, node_scores, tree_search
-from .label_tree import Tree
+from .label_tree import ClassTree
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 ROOT_12 = np.float32(math.sqrt(12.0))
-RANDOM = -1.0  # for `Settings.alpha`
+RANDOM = -1.0  # for `TreeSettings.alpha`
 
 
-class Settings(NamedTuple):
+class TreeSettings(NamedTuple):
     """Hold the options that kernels need."""
 
     alpha: float  # --cpt_alpha, see `objective`; RANDOM inserts new labels at random
@@ -43,7 +43,7 @@ class Settings(NamedTuple):
     cut: float  # least probability of a listed label as a share of the best one's; 0 lists all
 
 
-class Scratch(NamedTuple):
+class BinaryNodeScratch(NamedTuple):
     """Provide buffers for one thread: features, the path to the label, and the nodes of a search."""
 
     h: UInt64s  # uint64[s]
@@ -55,7 +55,7 @@ class Scratch(NamedTuple):
     memo: node_scores.Memo
 
 
-class Predictions(NamedTuple):
+class TreePredictions(NamedTuple):
     """Hold the results for a batch of n examples; the first four are those of labels, see `label_arrays.span`."""
 
     known: Bools  # bool[n], whether the label has a leaf
@@ -73,7 +73,7 @@ class Predictions(NamedTuple):
 
 @bare
 def _follow(
-    tree: Tree, weights: adagrad.Weights, scratch: Scratch, leaf: Int, count: Int, learns: bool
+    tree: ClassTree, weights: adagrad.SharedWeights, scratch: BinaryNodeScratch, leaf: Int, count: Int, learns: bool
 ) -> tuple[float, float]:
     """Score the nodes from the root to a leaf, and the leaf if it `learns`.
 
@@ -104,7 +104,12 @@ def _follow(
 
 @bare
 def _learn_path(
-    tree: Tree, weights: adagrad.Weights, scratch: Scratch, leaf: Int, count: Int, weight: np.float32
+    tree: ClassTree,
+    weights: adagrad.SharedWeights,
+    scratch: BinaryNodeScratch,
+    leaf: Int,
+    count: Int,
+    weight: np.float32,
 ) -> None:
     """Train the nodes scored by `_follow` towards the directions of the path, and the leaf towards left.
 
@@ -126,7 +131,13 @@ def _learn_path(
 
 @apart
 def _train(
-    tree: Tree, weights: adagrad.Weights, scratch: Scratch, a: Int, count: Int, y: np.float32, weight: np.float32
+    tree: ClassTree,
+    weights: adagrad.SharedWeights,
+    scratch: BinaryNodeScratch,
+    a: Int,
+    count: Int,
+    y: np.float32,
+    weight: np.float32,
 ) -> None:
     """Score one node and train it towards y, -1 for left or 1 for right."""
     memo, place = scratch.memo, tree.place[a]
@@ -150,7 +161,7 @@ def objective(alpha: float, p: float, left: float, right: float) -> float:
 
 
 @bare
-def inserts_right(tree: Tree, settings: Settings, random: UInt64s, left: Int, p: float) -> bool | np.bool_:
+def inserts_right(tree: ClassTree, settings: TreeSettings, random: UInt64s, left: Int, p: float) -> bool | np.bool_:
     """Return whether a new label goes to the right one of two children, given the probability of right."""
     if settings.alpha < 0.0:
         return rng.draw(random) >= HALF
@@ -162,8 +173,8 @@ def inserts_right(tree: Tree, settings: Settings, random: UInt64s, left: Int, p:
 
 @bare
 def _insert(
-    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, scratch: Scratch, label: Int, count: Int,
-    weight: np.float32,
+    tree: ClassTree, weights: adagrad.SharedWeights, settings: TreeSettings, random: UInt64s,
+    scratch: BinaryNodeScratch, label: Int, count: Int, weight: np.float32,
 ) -> None:  # fmt: skip
     """Insert a new label into the tree and train the nodes on its path."""
     if tree.size[NODES] == 0:
@@ -187,15 +198,15 @@ def _insert(
 
 
 @bare
-def _fits(tree: Tree, scratch: Scratch, labels: Int) -> bool:
+def _fits(tree: ClassTree, scratch: BinaryNodeScratch, labels: Int) -> bool:
     """Return whether the tree has capacity for more labels, and the scratch for deeper paths."""
     return label_tree.has_capacity(tree, labels) and tree.size[DEEPEST] + 2 + labels <= scratch.path.shape[0]
 
 
 @bare
 def learn_batch(
-    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, batch: Batch, label: Int64s,
-    learns: Bools, begin: int, end: int, scratch: Scratch, output: Predictions,
+    tree: ClassTree, weights: adagrad.SharedWeights, settings: TreeSettings, random: UInt64s, batch: Batch,
+    label: Int64s, learns: Bools, begin: int, end: int, scratch: BinaryNodeScratch, output: TreePredictions,
 ) -> int:  # fmt: skip
     """Predict the examples begin..end-1 and learn from them, in order; return the first example that was not processed.
 
@@ -264,8 +275,8 @@ def union_of_candidates(top: Int64s, candidate: Int64s) -> None:
 
 @jit
 def candidate_probabilities(
-    tree: Tree, weights: adagrad.Weights, settings: Settings, batch: Batch, begin: int, end: int, scratch: Scratch,
-    memo_row: Int64s, memo_p: Float64s, candidate: Int64s, p: Float64s,
+    tree: ClassTree, weights: adagrad.SharedWeights, settings: TreeSettings, batch: Batch, begin: int, end: int,
+    scratch: BinaryNodeScratch, memo_row: Int64s, memo_p: Float64s, candidate: Int64s, p: Float64s,
 ) -> None:  # fmt: skip
     """Compute the probabilities of given candidates for the examples begin..end-1, scoring each node once per example.
 

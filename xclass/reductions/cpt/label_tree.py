@@ -38,7 +38,7 @@ PROBLEMS = {
 }
 
 
-class Tree(NamedTuple):
+class ClassTree(NamedTuple):
     """Hold m nodes, of which `size[NODES]` are used and node 0 is the root, and a hash map from labels to leaves."""
 
     left: Int32s  # int32[m], left child, 0 at a leaf; the right child is the next node
@@ -57,35 +57,35 @@ class Tree(NamedTuple):
 
 
 @bare
-def find(tree: Tree, label: Int) -> np.int64:
+def find(tree: ClassTree, label: Int) -> np.int64:
     """Return the leaf of a label, or -1 if it has none."""
     at = hash_table.probe(tree.key, label, 0, tree.secret)
     return np.int64(tree.leaf[at]) if tree.key[at] == label else np.int64(-1)
 
 
 @jit
-def find_all(tree: Tree, label: Int64s, leaf: Int64s) -> None:
+def find_all(tree: ClassTree, label: Int64s, leaf: Int64s) -> None:
     """Write the leaf of each label to `leaf` (int64[n]), -1 if it has none; `label` (int64[n]) is read only."""
     for i in range(len(label)):
         leaf[i] = find(tree, label[i]) if label[i] > 0 else np.int64(-1)
 
 
 @bare
-def _set_leaf(tree: Tree, label: Int, node: Int) -> None:
+def _set_leaf(tree: ClassTree, label: Int, node: Int) -> None:
     at = hash_table.probe(tree.key, label, 0, tree.secret)
     tree.key[at] = label
     tree.leaf[at] = node
 
 
 @bare
-def has_capacity(tree: Tree, labels: Int = 1) -> bool:
+def has_capacity(tree: ClassTree, labels: Int = 1) -> bool:
     """Return whether the tree has capacity for more labels; at most 5/8 of the cells are used."""
     nodes = tree.size[NODES] + 2 * labels
     return nodes <= tree.left.shape[0] and (nodes + 1) * 8 <= tree.key.shape[0] * 10
 
 
 @bare
-def insert_root(tree: Tree, label: Int) -> None:
+def insert_root(tree: ClassTree, label: Int) -> None:
     """Make the root of an empty tree, the leaf of the first label."""
     tree.left[0] = 0
     tree.parent[0] = -1
@@ -99,7 +99,7 @@ def insert_root(tree: Tree, label: Int) -> None:
 
 
 @bare
-def _place(tree: Tree, left: Int) -> None:
+def _place(tree: ClassTree, left: Int) -> None:
     """Set the places of a left child and of its sibling, whose parent has a place."""
     above = tree.place[tree.parent[left]]
     for child in range(left, left + 2):
@@ -112,7 +112,7 @@ def _place(tree: Tree, left: Int) -> None:
 
 
 @bare
-def split(tree: Tree, a: Int, label: Int) -> np.int64:
+def split(tree: ClassTree, a: Int, label: Int) -> np.int64:
     """Turn leaf a into a node with its old label on the left and `label` on the right; return the right child.
 
     The caller checks `has_capacity` before, and adds 1 to `leaves` of the nodes on the path to a, a included.
@@ -156,7 +156,7 @@ def build_balanced(labels: Int64s, left: Int32s, label: Int64s) -> None:
 
 
 @jit
-def complete(tree: Tree, nodes: int) -> int:
+def complete(tree: ClassTree, nodes: int) -> int:
     """Compute all other arrays from `left` and `label` of the first `nodes` nodes, as if the tree had grown to them.
 
     Return VALID, or DUPLICATE_LABEL if a label has two leaves; the tree cannot be used then.
@@ -217,40 +217,40 @@ def check(left: Int32s, label: Int64s, parent: Int32s) -> int:
 # -- Python
 
 
-def new_tree(nodes: int = FIRST_NODES, cells: int = FIRST_CELLS) -> Tree:
+def new_tree(nodes: int = FIRST_NODES, cells: int = FIRST_CELLS) -> ClassTree:
     """Return an empty tree with capacity for `nodes` nodes; `cells`, the size of the hash map, is a power of two."""
     left, parent, depth, leaves = (np.zeros(nodes, np.int32) for _ in range(4))
     place, label = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
     key, leaf = np.zeros(cells, np.int64), np.zeros(cells, np.int32)
     size = np.zeros(3, np.int64)
-    return Tree(left, parent, depth, leaves, place, label, hash_table.new_secret(), key, leaf, size)
+    return ClassTree(left, parent, depth, leaves, place, label, hash_table.new_secret(), key, leaf, size)
 
 
-def empty_tree(labels: int) -> Tree:
+def empty_tree(labels: int) -> ClassTree:
     cells = FIRST_CELLS
     while cells * 10 < (2 * labels + 8) * 8:
         cells *= 2
     return new_tree(max(FIRST_NODES, 2 * labels + 2), cells)
 
 
-def with_double_capacity(tree: Tree) -> Tree:
+def with_double_capacity(tree: ClassTree) -> ClassTree:
     nodes = int(tree.size[NODES])
     return _filled(empty_tree(len(tree.left)), tree.left[:nodes], tree.label[:nodes])[0]
 
 
-def _filled(tree: Tree, left: Int32s, label: Int64s) -> tuple[Tree, int]:
+def _filled(tree: ClassTree, left: Int32s, label: Int64s) -> tuple[ClassTree, int]:
     """Copy nodes into an empty tree; return it and what `complete` returns."""
     tree.left[: len(left)] = left
     tree.label[: len(left)] = label
     return tree, complete(tree, len(left))
 
 
-def from_arrays(left: Int32s, label: Int64s, capacity: int = 0) -> Tree:
+def from_arrays(left: Int32s, label: Int64s, capacity: int = 0) -> ClassTree:
     """Return the tree of given nodes, of which siblings come after their parent, with capacity for some labels."""
     return _filled(empty_tree(max(len(left), capacity)), left, label)[0]
 
 
-def checked(left: Int32s, label: Int64s) -> tuple[Tree | None, int]:
+def checked(left: Int32s, label: Int64s) -> tuple[ClassTree | None, int]:
     """Return the tree of nodes that come from a file and VALID, or None and the problem found.
 
     The check guarantees that every kernel that walks up or down the tree (`complete`, and those of `tree_search`,
@@ -262,7 +262,7 @@ def checked(left: Int32s, label: Int64s) -> tuple[Tree | None, int]:
     return _filled(empty_tree(len(left)), left, label) if problem == VALID else (None, problem)
 
 
-def balanced_tree(labels: Int64s, capacity: int = 0) -> Tree:
+def balanced_tree(labels: Int64s, capacity: int = 0) -> ClassTree:
     """Return the tree of least depth for distinct labels, those of the leaves from left to right."""
     nodes = 2 * len(labels) - 1
     left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
@@ -270,13 +270,13 @@ def balanced_tree(labels: Int64s, capacity: int = 0) -> Tree:
     return from_arrays(left, label, capacity)
 
 
-def depths(tree: Tree) -> Int32s:
+def depths(tree: ClassTree) -> Int32s:
     """Return the depth of every leaf."""
     nodes = int(tree.size[NODES])
     return tree.depth[:nodes][tree.left[:nodes] == 0]
 
 
-def serialize(archive: Archive, name: str, tree: Tree) -> Tree:
+def serialize(archive: Archive, name: str, tree: ClassTree) -> ClassTree:
     """Save a tree, or return that of a model after checking it.
 
     `checked` says what its checks protect. Places must be those that growing the tree assigns, because two nodes with

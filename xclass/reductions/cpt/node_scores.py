@@ -63,7 +63,7 @@ def is_scored(memo: Memo, block: Int) -> bool:
 
 @bare
 def keep_fetched(
-    weights: adagrad.Weights, memo: Memo, x: Float32s, count: Int, block: np.int64, at: Int64s, first: Int
+    weights: adagrad.SharedWeights, memo: Memo, x: Float32s, count: Int, block: np.int64, at: Int64s, first: Int
 ) -> None:
     """Score a block that was fetched, see `tagged_words.score_fetched`, and keep the scores."""
     tagged_words.score_fetched(weights.words, x, count, at, first, memo.score, row_of(block))
@@ -71,14 +71,16 @@ def keep_fetched(
 
 
 @bare
-def prefetch(weights: adagrad.Weights, h: UInt64s, count: Int, place: np.int64) -> None:
+def prefetch(weights: adagrad.SharedWeights, h: UInt64s, count: Int, place: np.int64) -> None:
     """Prefetch the weights of a node if it is the first of its block, because the others share its lines."""
     if place & 7 == 1:
         tagged_words.prefetch_block(weights.words, h, count, place >> 3)
 
 
 @bare
-def score(weights: adagrad.Weights, memo: Memo, h: UInt64s, x: Float32s, count: Int, place: np.int64) -> np.float32:
+def score(
+    weights: adagrad.SharedWeights, memo: Memo, h: UInt64s, x: Float32s, count: Int, place: np.int64
+) -> np.float32:
     """Return the score of the regressor at `place` as float32."""
     block = place >> 3
     if not is_scored(memo, block):
@@ -88,6 +90,8 @@ def score(weights: adagrad.Weights, memo: Memo, h: UInt64s, x: Float32s, count: 
 
 
 @bare
-def probability(weights: adagrad.Weights, memo: Memo, h: UInt64s, x: Float32s, count: Int, place: np.int64) -> float:
+def probability(
+    weights: adagrad.SharedWeights, memo: Memo, h: UInt64s, x: Float32s, count: Int, place: np.int64
+) -> float:
     """Return the probability of right according to the regressor at `place`."""
     return adagrad.probability(weights, score(weights, memo, h, x, count, place))

@@ -35,7 +35,7 @@ def _is_file(tree: str | None) -> bool:
     return tree not in (None, *GROWN, *SAMPLED)
 
 
-class Options(OptionGroup):
+class CptOptions(OptionGroup):
     """Hold the options of the conditional probability tree."""
 
     cpt: int = option(
@@ -304,7 +304,7 @@ class Options(OptionGroup):
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options whose defaults depend on other options."""
-    o: Options = spec.options
+    o: CptOptions = spec.options
     resolved: dict[str, object] = {"loss_function": spec.binary.loss_function or "squared"}
     if spec.binary.learning_rate is None:
         grown = o.cpt_tree in GROWN
@@ -329,7 +329,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return {**gd.resolve_defaults(spec.binary, o.cpt, True), **resolved}
 
 
-def check_doublings(options: Options, bits: int) -> None:
+def check_doublings(options: CptOptions, bits: int) -> None:
     """Check that free memory suffices to double the tables --max_doublings times; raise UsageError if not."""
     free, times = memory.available(), options.max_doublings or 0
     largest = adagrad.SLOT_BYTES << max(table_bits(options, bits))  # a table is copied when it is doubled
@@ -349,7 +349,7 @@ def check_doublings(options: Options, bits: int) -> None:
     )
 
 
-def check_arity(options: Options) -> None:
+def check_arity(options: CptOptions) -> None:
     """Check that free memory suffices for nodes of --cpt_arity branches; raise UsageError if not."""
     free, most = memory.available(), NODE_BUFFERS * BRANCH_BYTES * thread_limit.processors()
     if free is None or options.cpt_arity == 2 or most * options.cpt_arity <= free:
@@ -361,7 +361,7 @@ def check_arity(options: Options) -> None:
     )
 
 
-def weight_bytes(options: Options, bits: int, split: str | None = None) -> int:
+def weight_bytes(options: CptOptions, bits: int, split: str | None = None) -> int:
     """Return the bytes of the weight tables of trees and scorers for `-b bits`, before any is doubled.
 
     `split` is the value of --table_split, None for that of the options.
@@ -370,7 +370,7 @@ def weight_bytes(options: Options, bits: int, split: str | None = None) -> int:
     return adagrad.SLOT_BYTES * ((options.trees << tree_bits) + ((1 << scorer_bits) if options.rerank else 0))
 
 
-def table_bits(options: Options, bits: int, split: str | None = None) -> tuple[int, int]:
+def table_bits(options: CptOptions, bits: int, split: str | None = None) -> tuple[int, int]:
     """Return log2 of the slots of a tree's table and of the scorers' table (if there are scorers) for `-b bits`.
 
     Tagged words take as many bytes as these slots. `split` is as in `weight_bytes`.
@@ -381,7 +381,7 @@ def table_bits(options: Options, bits: int, split: str | None = None) -> tuple[i
     return max(bits - log2_trees, 4), bits
 
 
-def index_bytes(options: Options) -> int:
+def index_bytes(options: CptOptions) -> int:
     """Return the memory of the index, 0 without one."""
     return 2 * 4 * options.index_slots << options.index_bits if options.rerank and options.index_slots else 0
 

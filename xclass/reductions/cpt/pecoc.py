@@ -42,7 +42,9 @@ def parity(i: Int, c: Int) -> np.int64:
 
 
 @jit
-def score(weights: adagrad.Weights, h: UInt64s, x: Float32s, count: Int, place: Int, memo: Memo, s: Float32s) -> None:
+def score(
+    weights: adagrad.SharedWeights, h: UInt64s, x: Float32s, count: Int, place: Int, memo: Memo, s: Float32s
+) -> None:
     """Compute the scores of the m - 1 regressors of a node into `s` (float32[m]); s[0] is 0.
 
     `place` is that of the node's first regressor, and `memo` is scratch.
@@ -61,7 +63,7 @@ def score(weights: adagrad.Weights, h: UInt64s, x: Float32s, count: Int, place: 
 
 @jit
 def learn(
-    weights: adagrad.Weights, h: UInt64s, x: Float32s, count: Int, place: Int, c: Int, s: Float32s, memo: Memo,
+    weights: adagrad.SharedWeights, h: UInt64s, x: Float32s, count: Int, place: Int, c: Int, s: Float32s, memo: Memo,
     weight: np.float32,
 ) -> None:  # fmt: skip
     """Update every regressor of a node towards branch c by one AdaGrad step.
@@ -118,7 +120,7 @@ def simplex_threshold(v: Float64s, child: Int64s) -> float:
 
 
 @jit
-def estimate(weights: adagrad.Weights, s: Float32s, child: Int64s, v: Float64s) -> None:
+def estimate(weights: adagrad.SharedWeights, s: Float32s, child: Int64s, v: Float64s) -> None:
     """Write the probabilities of the branches to `v`, 0 for those whose `child` is -1, from the scores `s`."""
     m = v.shape[0]
     v[0] = 1.0 / m
@@ -135,7 +137,7 @@ def estimate(weights: adagrad.Weights, s: Float32s, child: Int64s, v: Float64s) 
 
 
 @jit
-def loss(weights: adagrad.Weights, s: Float32s, c: Int) -> float:
+def loss(weights: adagrad.SharedWeights, s: Float32s, c: Int) -> float:
     """Return the sum of the regressors' squared losses for scores `s` (float32[m]) if the branch is c."""
     total = 0.0
     for i in range(1, s.shape[0]):

@@ -43,16 +43,16 @@ from ...errors import DataError, UsageError
 from ...kernels.direct import DirectCall
 from ...model.archive import Archive
 from ..core import label_arrays, probabilities
-from ..core.base import Learner
-from ..core.calibration import Report, Result
+from ..core.base import Reduction
+from ..core.calibration import LabelStatistics, ResultFile
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from . import binary_nodes, label_tree, sampled_tree, tree_file
-from .binary_nodes import NODES, Predictions, Settings
+from .binary_nodes import NODES, TreePredictions, TreeSettings
 from .options import (
     GROWN,
     SAMPLED,
-    Options,
+    CptOptions,
     check_arity,
     check_doublings,
     index_bytes,
@@ -69,14 +69,14 @@ FEWEST_LEAVES = 2  # without which the root has no regressor
 Distributions = list[list[tuple[Int64s, Float64s]]]
 
 
-class Plan(NamedTuple):
+class TreePlan(NamedTuple):
     """Hold what all stages need to know about n examples, and what the trees write."""
 
     weighted: document_frequency.Weighted
     label: Int64s  # see `label_arrays.span`
     learns: Bools  # bool[n]
     left_out: Bools  # bool[n], whether the first pass leaves the example out
-    output: Predictions  # of all trees
+    output: TreePredictions  # of all trees
     distributions: Distributions | None  # None unless all probabilities are wanted
     tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
     opinions: Any = None  # of an index, see `multiclass.feature_index.Opinions`
@@ -84,7 +84,7 @@ class Plan(NamedTuple):
     rows_alone: bool = False  # whether nothing is learned but dense rows
 
 
-class ProbabilityTree(Learner):
+class ProbabilityTree(Reduction):
     """Learn one or several conditional probability trees, which vote (`--cpt`).
 
     Attributes
@@ -96,13 +96,13 @@ class ProbabilityTree(Learner):
     weights_only : whether the learner only predicts and its tables are not inspected
     """
 
-    report: Report
+    report: LabelStatistics
     scorers: Any = None  # these three: see `multiclass`
     index: Any = None
     searched: Any = None
 
     def __init__(self, spec: LearnerSpec) -> None:
-        o: Options = spec.options
+        o: CptOptions = spec.options
         self.options = o
         self.predict_only = spec.binary.predict_only_model
         self.weights_only = spec.wanted.weights_only
@@ -113,7 +113,7 @@ class ProbabilityTree(Learner):
         if not self.weights_only:  # else they may be packed, and are checked when they are restored
             gd.check_memory(bits, -(-weight_bytes(o, bits) >> bits), index_bytes(o))
         kind = loss.CODES[spec.binary.loss_function]
-        settings = Settings(
+        settings = TreeSettings(
             alpha={"balanced": 1.0, "random": binary_nodes.RANDOM}.get(o.cpt_tree, o.cpt_alpha),
             noise=np.float32(0),
             unit=o.normalize_features != "none",
@@ -136,20 +136,20 @@ class ProbabilityTree(Learner):
             )  # fmt: skip
             self.members.append(member)
         self.scales = feature_scaling.from_option(o.normalize_features)
-        self.frequencies: document_frequency.Frequencies | None = None
+        self.frequencies: document_frequency.DocumentFrequencies | None = None
         if o.normalize_features == "idf" or self.has_index:
             weighting = o.normalize_features == "idf"
-            self.frequencies = document_frequency.Frequencies(weighting, spec.constant, self.weights_only)
+            self.frequencies = document_frequency.DocumentFrequencies(weighting, spec.constant, self.weights_only)
         self.scales_examples = settings.unit
         self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
         self.names = spec.names
-        self.sample: sampled_tree.Sample | sampled_tree.LabelCounts | None = None
+        self.sample: sampled_tree.TreeSample | sampled_tree.LabelCounts | None = None
         self.sample_scales: feature_scaling.Scales | None = None
         self.placed_text = ""
         self.highest_placed = 0  # highest label of a tree built from the sample
         if not spec.loaded and not spec.testing and o.cpt_tree in SAMPLED:
             kmeans = o.cpt_tree == "kmeans"
-            self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else sampled_tree.LabelCounts(o.tree_sample)
+            self.sample = sampled_tree.TreeSample(o.tree_sample) if kmeans else sampled_tree.LabelCounts(o.tree_sample)
             self.sample_scales = feature_scaling.from_option(o.normalize_features) if kmeans else None
         elif not spec.loaded and o.cpt_tree not in (*GROWN, *SAMPLED):
             self._set_trees(self._read(o.cpt_tree))
@@ -205,7 +205,7 @@ class ProbabilityTree(Learner):
             self.placed_text = f", {classes} of them placed by a sample of {self.sample.seen} examples"
         self.sample = self.sample_scales = None
 
-    def _read(self, path: str) -> list[label_tree.Tree]:
+    def _read(self, path: str) -> list[label_tree.ClassTree]:
         """Return the trees of a file, after checking that there is one for each member."""
         path = f"./{path}" if path.startswith("-") else path  # messages of a program would take it for an option
         if not os.path.exists(path):
@@ -220,7 +220,7 @@ class ProbabilityTree(Learner):
             )
         return trees
 
-    def _set_trees(self, trees: list[label_tree.Tree]) -> None:
+    def _set_trees(self, trees: list[label_tree.ClassTree]) -> None:
         for member, tree in zip(self.members, trees, strict=True):
             member.tree = tree
 
@@ -242,10 +242,10 @@ class ProbabilityTree(Learner):
         self.list_labels(task, plan.distributions)
         self._finish_trees(task, plan)
 
-    def learn_rows(self, task: BatchTask, plan: Plan, begin: int, end: int, count: int) -> None:
+    def learn_rows(self, task: BatchTask, plan: TreePlan, begin: int, end: int, count: int) -> None:
         """Let the first `count` trees predict the examples begin..end-1 and learn from them."""
         batches = [self.batch_of_tree(t, task.batch, plan.weighted.batch) for t in range(count)]
-        by_tree = [Predictions(*[array[t] for array in plan.output]) for t in range(count)]
+        by_tree = [TreePredictions(*[array[t] for array in plan.output]) for t in range(count)]
 
         def learn(t: int, a: int, b: int) -> None:
             member, given = self.members[t], (batches[t], plan.label, plan.learns, a, b, by_tree[t])
@@ -282,11 +282,11 @@ class ProbabilityTree(Learner):
             np.concatenate(masses).astype(np.float32), np.concatenate(labels).astype(np.int64), np.cumsum(sizes)
         )
 
-    def begin(self, task: BatchTask) -> Plan:
+    def begin(self, task: BatchTask) -> TreePlan:
         batch, n = task.batch, task.batch.n
         output, no_labels = self.new_output(n, self.proposals), (np.empty(0, np.int64), np.empty(0))
         listed = [[no_labels] * n for _ in self.members] if self.listing_options.probabilities else None
-        return Plan(
+        return TreePlan(
             task.plan or document_frequency.not_weighted(batch), label_arrays.whole(batch), task.learned(),
             np.zeros(n, bool), output, listed, np.zeros(output.p.shape, bool),
         )  # fmt: skip
@@ -297,7 +297,7 @@ class ProbabilityTree(Learner):
         list_size = self.listing_options.top_k or 1
         return list_size if len(self.members) == 1 else max(list_size, self.options.candidates)
 
-    def _finish_trees(self, task: BatchTask, plan: Plan) -> None:
+    def _finish_trees(self, task: BatchTask, plan: TreePlan) -> None:
         """Let the trees vote and finish the task."""
         output = plan.output
         if len(self.members) == 1:
@@ -310,17 +310,17 @@ class ProbabilityTree(Learner):
             p = output.p.mean(axis=0)
         self._finish(task, output, p, top, top_p)
 
-    def new_output(self, n: int, k: int) -> Predictions:
+    def new_output(self, n: int, k: int) -> TreePredictions:
         """Return arrays for the results of all trees, with the number of the tree as the first index."""
         trees = len(self.members)
-        return Predictions(
+        return TreePredictions(
             np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
             np.zeros((trees, n, k), np.int64), np.zeros((trees, n, k)), np.zeros((trees, n), np.int64),
             np.zeros((trees, n)),
         )  # fmt: skip
 
     def vote(
-        self, batches: list[Batch], predictions: Predictions, best: int, score_candidates: bool
+        self, batches: list[Batch], predictions: TreePredictions, best: int, score_candidates: bool
     ) -> tuple[Int64s, Float64s]:
         """Return the `best` most probable labels of several trees, each of its batch, and their mean probabilities."""
         trees, n, k = predictions.top.shape
@@ -336,7 +336,7 @@ class ProbabilityTree(Learner):
         binary_nodes.vote(predictions.top, predictions.top_p, candidate, p, score_candidates, top, top_p)
         return top, top_p
 
-    def _finish(self, task: BatchTask, predictions: Predictions, p: Float64s, top: Int64s, top_p: Float64s) -> None:
+    def _finish(self, task: BatchTask, predictions: TreePredictions, p: Float64s, top: Int64s, top_p: Float64s) -> None:
         """Set the prediction, loss and listing of a task and update the report."""
         labelled, known = ~np.isnan(task.batch.label), predictions.known[0]
         weight = task.batch.weight.astype(np.float64)
@@ -399,9 +399,9 @@ class ProbabilityTree(Learner):
                 member.settings = member.settings._replace(
                     beam=max(self.options.beam, self.proposals if self.proposals > 1 else 0)
                 )
-        self.report = Report(self.listing_options, self.options.cpt_arity - 1)
+        self.report = LabelStatistics(self.listing_options, self.options.cpt_arity - 1)
 
-    def results(self) -> list[Result]:
+    def results(self) -> list[ResultFile]:
         results = self.report.results()
         if self.options.save_tree is not None:
             trees = [member.tree for member in self.members]

@@ -24,10 +24,10 @@ from ..clusters import two_means
 from . import label_tree
 
 
-class Sample(two_means.Sample):
+class TreeSample(two_means.ExampleSample):
     """Collect the first examples and build trees that place labels with similar examples together."""
 
-    def trees(self, seeds: list[int], share: two_means.Share, capacity: int) -> list[label_tree.Tree]:
+    def trees(self, seeds: list[int], share: two_means.Share, capacity: int) -> list[label_tree.ClassTree]:
         """Return a tree of least depth for each seed of the clustering, or no trees if there are no labels."""
         return [label_tree.balanced_tree(order, capacity) for order in self.orders(seeds, share) if len(order)]
 
@@ -35,7 +35,7 @@ class Sample(two_means.Sample):
 class LabelCounts:
     """Count the labels of the first examples and build Huffman trees from the counts.
 
-    It has the methods of `Sample`, in whose place it is used.
+    It has the methods of `TreeSample`, in whose place it is used.
     """
 
     def __init__(self, examples: int):
@@ -54,7 +54,7 @@ class LabelCounts:
             self._weight[label] = self._weight.get(label, 0.0) + more
         return not self.examples or self.seen < self.examples
 
-    def trees(self, seeds: list[int], share: two_means.Share, capacity: int) -> list[label_tree.Tree]:
+    def trees(self, seeds: list[int], share: two_means.Share, capacity: int) -> list[label_tree.ClassTree]:
         """Return a tree for each seed, which decides the order of labels of equal weight; none without labels."""
         labels = np.array(sorted(self._weight), np.int64)
         weight = np.array([self._weight[label] for label in labels.tolist()])
@@ -64,7 +64,7 @@ class LabelCounts:
 
 def huffman_tree(
     labels: np.ndarray, weight: np.ndarray, random: np.random.Generator, capacity: int = 0
-) -> label_tree.Tree:
+) -> label_tree.ClassTree:
     """Return the Huffman tree of distinct labels, in which the more frequent child is on the left."""
     k = len(labels)
     order = random.permutation(k)

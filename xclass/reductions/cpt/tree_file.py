@@ -28,9 +28,9 @@ from ...data import class_names
 from ...data.batch import HIGHEST_LABEL
 from ...errors import DataError
 from ...system import streams
-from ..core.calibration import Result
+from ..core.calibration import ResultFile
 from . import label_tree
-from .label_tree import NODES, Tree
+from .label_tree import NODES, ClassTree
 
 HIGHEST_NODE = 2**63 - 1
 MOST_TREES = 1000  # in a file; more than --trees allows
@@ -38,7 +38,7 @@ MOST_QUOTED = 60  # characters of a word in a message
 WORD = re.compile(r"[^ \t\r\n]+")  # a word; names in the data contain none of the excluded characters
 
 
-def result(path: str, trees: Sequence[Tree], names: Sequence[str] = (), lowest: int = 1) -> Result:
+def result(path: str, trees: Sequence[ClassTree], names: Sequence[str] = (), lowest: int = 1) -> ResultFile:
     """Return the file of some trees, as a result that is written at the end of a run; label j is `names[j - 1]`.
 
     Without names, label j is written as j - 1 + `lowest`.
@@ -49,10 +49,10 @@ def result(path: str, trees: Sequence[Tree], names: Sequence[str] = (), lowest: 
             f"{path}: the tree cannot be written there: it has the label {highest}, and there are {len(names)} names"
         )
     lines = itertools.chain(["# node parent label"], *(_lines(tree, names, lowest) for tree in trees))
-    return Result(path, "the tree", lines)
+    return ResultFile(path, "the tree", lines)
 
 
-def _lines(tree: Tree, names: Sequence[str], lowest: int) -> Iterator[str]:
+def _lines(tree: ClassTree, names: Sequence[str], lowest: int) -> Iterator[str]:
     nodes = int(tree.size[NODES])
     parent, label = tree.parent[:nodes].tolist(), tree.label[:nodes].tolist()
     for a in range(nodes):
@@ -99,7 +99,7 @@ class _TreeBuilder:
         return f"{self.path}:{self.line[at]}"
 
 
-def read(path: str, names: Sequence[str] = (), lowest: int = 1) -> list[Tree]:
+def read(path: str, names: Sequence[str] = (), lowest: int = 1) -> list[ClassTree]:
     """Read the trees of a file, whose labels are numbers from `lowest` on if there are no names for those from 1 on."""
     label_of_name = {class_names.key_of(name): j for j, name in enumerate(names, 1)}
     trees: list[_TreeBuilder] = []
@@ -203,7 +203,7 @@ def _label(word: str, where: str, label_of_name: dict[str, int], lowest: int) ->
     return value
 
 
-def _finish(tree: _TreeBuilder) -> Tree:
+def _finish(tree: _TreeBuilder) -> ClassTree:
     """Return the tree of collected nodes, after checking that it is complete."""
     for a in range(len(tree.left)):
         if a in tree.with_one_child:

@@ -14,7 +14,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ..core import label_arrays
 from . import beam_search, binary_nodes, label_tree, node_scores, tree_search, wide_nodes
-from .binary_nodes import DEEPEST, NODES, Scratch, Settings
+from .binary_nodes import DEEPEST, NODES, BinaryNodeScratch, TreeSettings
 from .options import BRANCH_BYTES
 
 MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
@@ -39,8 +39,8 @@ class Member:
         labels: int,
         bits: int,
         kind: int,
-        rule: gd.Options,
-        settings: Settings,
+        rule: gd.BinaryOptions,
+        settings: TreeSettings,
         arity: int,
         seed: int,
         doublings: int = 0,
@@ -57,7 +57,7 @@ class Member:
         self.kernels = binary_nodes if arity == 2 else wide_nodes
         self.random = np.array([seed], np.uint64)
         self.labels = np.empty(0, np.int64)  # in order, computed when they are needed
-        self._kept_scratch: Scratch | None = None  # buffers for a batch of a single example, see `_fits`
+        self._kept_scratch: BinaryNodeScratch | None = None  # buffers for a batch of a single example, see `_fits`
 
     @cached_property
     def _learn_kernel(self) -> DirectCall:
@@ -69,7 +69,7 @@ class Member:
         first = int(self.tree.place[0]) if self.levels == 1 else 1 << self.levels
         return first >> 3, (first >> 3) + max(1, (1 << self.levels) >> 3)
 
-    def _fits(self, batch: Batch, scratch: Scratch | None) -> bool:
+    def _fits(self, batch: Batch, scratch: BinaryNodeScratch | None) -> bool:
         return (
             scratch is not None
             and batch.most_features <= len(scratch.h)
@@ -79,16 +79,16 @@ class Member:
         )
 
     def _waiting(self, levels: int) -> int:
-        """Return the number of nodes of `Scratch.waiting` for a tree of at most `levels` levels."""
+        """Return the number of nodes of `BinaryNodeScratch.waiting` for a tree of at most `levels` levels."""
         return len(self.tree.left) + levels if self.settings.exact else 0
 
-    def scratch(self, batch: Batch) -> Scratch | wide_nodes.Scratch:
+    def scratch(self, batch: Batch) -> BinaryNodeScratch | wide_nodes.WideNodeScratch:
         """Return buffers for one thread and a batch; they have space for some growth of the tree."""
         most_features = batch.most_features
         levels = int(self.tree.size[DEEPEST]) + LEVELS_TO_GROW + label_arrays.most(batch)
         if self.kernels is wide_nodes:
             return wide_nodes.scratch(self.levels, most_features, levels)
-        return Scratch(
+        return BinaryNodeScratch(
             np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
             np.empty(levels, np.int64), np.empty(levels, np.float32),
             tree_search.new_waiting(self._waiting(levels)),
@@ -117,14 +117,14 @@ class Member:
         learns: Bools,
         begin: int,
         end: int,
-        predictions: binary_nodes.Predictions,
+        predictions: binary_nodes.TreePredictions,
     ) -> None:
         """Do what the kernel `learn_batch` does, enlarging the tree if it is full."""
         single = batch.n == 1
         fits = single and self._fits(batch, self._kept_scratch)
         while True:
             scratch = self._kept_scratch if fits else self.scratch(batch)  # for the tree as deep as it is now
-            if single and isinstance(scratch, Scratch):
+            if single and isinstance(scratch, BinaryNodeScratch):
                 self._kept_scratch = scratch
             begin = self._learn_kernel(
                 self.tree, self.weights, self.settings, self.random, batch, label, learns, begin, end,
@@ -145,7 +145,7 @@ class Member:
         learns: Bools,
         begin: int,
         end: int,
-        predictions: binary_nodes.Predictions,
+        predictions: binary_nodes.TreePredictions,
         distributions: list[tuple[Int64s, Float64s]],
     ) -> None:
         """Do what `learn_rows` does, and list all labels, in order, and their probabilities before."""

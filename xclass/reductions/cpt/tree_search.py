@@ -22,7 +22,7 @@ from ...binary import adagrad
 from ...kernels import intrinsics, top_k
 from ...kernels.jit import bare, on_demand
 from . import node_scores
-from .label_tree import Tree
+from .label_tree import ClassTree
 
 BUCKETS = 256
 LAST = BUCKETS - 1
@@ -47,7 +47,7 @@ def new_waiting(capacity: int) -> Waiting:
 
 # -- kernels
 #
-# `settings` are binary_nodes.Settings and `scratch` is its Scratch.
+# `settings` are binary_nodes.TreeSettings and `scratch` is its Scratch.
 
 
 @bare
@@ -58,7 +58,13 @@ def _bucket(p: float) -> Int:
 
 @on_demand
 def find_top_k(
-    tree: Tree, weights: adagrad.Weights, settings: Any, scratch: Any, count: Int, top: Int64s, top_p: Float64s
+    tree: ClassTree,
+    weights: adagrad.SharedWeights,
+    settings: Any,
+    scratch: Any,
+    count: Int,
+    top: Int64s,
+    top_p: Float64s,
 ) -> int:
     """Find the k most probable labels as `beam_search.find_top_k` does; return the number of nodes opened."""
     k = top.shape[0]
@@ -118,7 +124,9 @@ def find_top_k(
 
 
 @bare
-def insert_first(tree: Tree, weights: adagrad.Weights, scratch: Any, count: Int, top: Int64s, top_p: Float64s) -> None:
+def insert_first(
+    tree: ClassTree, weights: adagrad.SharedWeights, scratch: Any, count: Int, top: Int64s, top_p: Float64s
+) -> None:
     """Insert the label to which the more probable children lead, the left one of two that are equally probable."""
     a, p = np.int64(0), 1.0
     while tree.left[a] > 0:

@@ -32,13 +32,13 @@ from ...kernels import top_k
 from ...kernels.jit import jit
 from ..core import label_arrays
 from . import binary_nodes, label_tree, node_scores, pecoc
-from .binary_nodes import Predictions, Settings
-from .label_tree import Tree
+from .binary_nodes import TreePredictions, TreeSettings
+from .label_tree import ClassTree
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 
 
-class Scratch(NamedTuple):
+class WideNodeScratch(NamedTuple):
     """Provide buffers for one thread: features, the blocks on the path to the label, the blocks of a search."""
 
     h: UInt64s  # uint64[s]
@@ -54,9 +54,9 @@ class Scratch(NamedTuple):
     levels: int  # of the binary tree in a block
 
 
-def scratch(levels: int, most_features: int, depth: int) -> Scratch:
+def scratch(levels: int, most_features: int, depth: int) -> WideNodeScratch:
     m, blocks = 1 << levels, depth // levels + 2
-    return Scratch(
+    return WideNodeScratch(
         np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(blocks, np.int64),
         np.empty(blocks, np.int64), np.empty((blocks, m), np.float32), np.empty((blocks, m)),
         np.empty((blocks, m), np.int64), np.empty((blocks, m)), np.empty(m, np.float32),
@@ -74,7 +74,7 @@ def _place(root: Int, m: Int) -> Int:
 
 
 @jit
-def _children(tree: Tree, root: Int, levels: int, child: Int64s) -> int:
+def _children(tree: ClassTree, root: Int, levels: int, child: Int64s) -> int:
     """Fill `child` (int64[m]) with the node at each branch of a block, -1 if unused; return the number used."""
     child[0] = root
     used = 1
@@ -92,8 +92,8 @@ def _children(tree: Tree, root: Int, levels: int, child: Int64s) -> int:
 
 @jit
 def _open(
-    tree: Tree, weights: adagrad.Weights, scratch: Scratch, count: Int, root: Int, s: Float32s, child: Int64s,
-    v: Float64s,
+    tree: ClassTree, weights: adagrad.SharedWeights, scratch: WideNodeScratch, count: Int, root: Int, s: Float32s,
+    child: Int64s, v: Float64s,
 ) -> None:  # fmt: skip
     """Score a block into `s` (float32[m]) and estimate its branches `child` (int64[m]) and `v` (float64[m])."""
     pecoc.score(weights, scratch.h, scratch.x, count, _place(root, s.shape[0]), scratch.memo, s)
@@ -102,7 +102,7 @@ def _open(
 
 
 @jit
-def _root(tree: Tree, levels: int, a: Int) -> np.int64:
+def _root(tree: ClassTree, levels: int, a: Int) -> np.int64:
     """Return the root of the block in which node a is a branch."""
     a = np.int64(tree.parent[a])
     while tree.depth[a] % levels > 0:
@@ -111,13 +111,13 @@ def _root(tree: Tree, levels: int, a: Int) -> np.int64:
 
 
 @jit
-def _blocks(tree: Tree, scratch: Scratch, leaf: Int) -> np.int64:
+def _blocks(tree: ClassTree, scratch: WideNodeScratch, leaf: Int) -> np.int64:
     """Return the number of blocks on the path to a leaf, without a block that begins at the leaf."""
     return -(-np.int64(tree.depth[leaf]) // scratch.levels)
 
 
 @jit
-def _trace(tree: Tree, scratch: Scratch, leaf: Int) -> np.int64:
+def _trace(tree: ClassTree, scratch: WideNodeScratch, leaf: Int) -> np.int64:
     """Find the blocks and branches from the root to a leaf; return the number of blocks."""
     a = leaf
     branch = np.int64(0)
@@ -135,7 +135,9 @@ def _trace(tree: Tree, scratch: Scratch, leaf: Int) -> np.int64:
 
 
 @jit
-def _follow(tree: Tree, weights: adagrad.Weights, scratch: Scratch, leaf: Int, count: Int) -> tuple[float, float]:
+def _follow(
+    tree: ClassTree, weights: adagrad.SharedWeights, scratch: WideNodeScratch, leaf: Int, count: Int
+) -> tuple[float, float]:
     """Open the blocks from the root to a leaf; return f(y|x), and the sum of the squared losses of regressors."""
     blocks = _trace(tree, scratch, leaf)
     p, total = 1.0, 0.0
@@ -148,7 +150,7 @@ def _follow(tree: Tree, weights: adagrad.Weights, scratch: Scratch, leaf: Int, c
 
 @jit
 def _learn_path(
-    tree: Tree, weights: adagrad.Weights, scratch: Scratch, leaf: Int, count: Int, weight: np.float32
+    tree: ClassTree, weights: adagrad.SharedWeights, scratch: WideNodeScratch, leaf: Int, count: Int, weight: np.float32
 ) -> None:
     """Train the blocks opened by `_follow` towards the branches of the path, and the leaf's block towards branch 0.
 
@@ -183,7 +185,12 @@ def _used_branches(child: Int64s, v: Float64s, first: int, gap: int) -> tuple[in
 
 @jit
 def _seek(
-    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, scratch: Scratch, count: Int
+    tree: ClassTree,
+    weights: adagrad.SharedWeights,
+    settings: TreeSettings,
+    random: UInt64s,
+    scratch: WideNodeScratch,
+    count: Int,
 ) -> np.int64:
     """Return the leaf that a new label splits, and count the label at the nodes on the path."""
     a = np.int64(0)
@@ -217,8 +224,8 @@ def _seek(
 
 @jit
 def _insert(
-    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, scratch: Scratch, label: Int, count: Int,
-    weight: np.float32,
+    tree: ClassTree, weights: adagrad.SharedWeights, settings: TreeSettings, random: UInt64s, scratch: WideNodeScratch,
+    label: Int, count: Int, weight: np.float32,
 ) -> None:  # fmt: skip
     """Insert a new label into the tree and train the blocks on its path."""
     if tree.size[NODES] == 0:
@@ -232,8 +239,8 @@ def _insert(
 
 @jit
 def _search(
-    tree: Tree, weights: adagrad.Weights, settings: Settings, scratch: Scratch, count: Int, known: Int, i: Int,
-    output: Predictions,
+    tree: ClassTree, weights: adagrad.SharedWeights, settings: TreeSettings, scratch: WideNodeScratch, count: Int,
+    known: Int, i: Int, output: TreePredictions,
 ) -> None:  # fmt: skip
     """Find the most probable labels of example i, depth first and the likeliest branch first.
 
@@ -293,7 +300,7 @@ def _search(
 
 
 @jit
-def _fits(tree: Tree, scratch: Scratch, labels: Int) -> bool:
+def _fits(tree: ClassTree, scratch: WideNodeScratch, labels: Int) -> bool:
     """Return whether the tree has capacity for more labels, and the scratch for deeper paths."""
     blocks = (tree.size[DEEPEST] + 2 + labels) // scratch.levels + 2
     return label_tree.has_capacity(tree, labels) and blocks <= scratch.root.shape[0]
@@ -301,8 +308,8 @@ def _fits(tree: Tree, scratch: Scratch, labels: Int) -> bool:
 
 @jit
 def learn_batch(
-    tree: Tree, weights: adagrad.Weights, settings: Settings, random: UInt64s, batch: Batch, label: Int64s,
-    learns: Bools, begin: int, end: int, scratch: Scratch, output: Predictions,
+    tree: ClassTree, weights: adagrad.SharedWeights, settings: TreeSettings, random: UInt64s, batch: Batch,
+    label: Int64s, learns: Bools, begin: int, end: int, scratch: WideNodeScratch, output: TreePredictions,
 ) -> int:  # fmt: skip
     """Do what `binary_nodes.learn_batch` does."""
     for i in range(begin, end):
@@ -334,8 +341,8 @@ def learn_batch(
 
 @jit
 def candidate_probabilities(
-    tree: Tree, weights: adagrad.Weights, settings: Settings, batch: Batch, begin: int, end: int, scratch: Scratch,
-    memo_row: Int64s, memo_p: Float64s, candidate: Int64s, p: Float64s,
+    tree: ClassTree, weights: adagrad.SharedWeights, settings: TreeSettings, batch: Batch, begin: int, end: int,
+    scratch: WideNodeScratch, memo_row: Int64s, memo_p: Float64s, candidate: Int64s, p: Float64s,
 ) -> None:  # fmt: skip
     """Compute the probabilities of given candidates, as `binary_nodes.candidate_probabilities` does.
 

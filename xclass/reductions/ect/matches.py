@@ -33,7 +33,7 @@ class Bracket(NamedTuple):
     link: bool  # scores go through the logistic function before they are compared
 
 
-class Predictions(NamedTuple):
+class EctPredictions(NamedTuple):
     """Hold the predictions for n examples and the matches scored for each of them."""
 
     prediction: Float64s  # float64[n], classes as written in the file
@@ -47,7 +47,7 @@ class Predictions(NamedTuple):
 
 
 @jit
-def _clipped(bracket: Bracket, table: gd.Table, s: np.float32) -> np.float32:
+def _clipped(bracket: Bracket, table: gd.WeightTable, s: np.float32) -> np.float32:
     """Return a score clipped and linked as options say; the right side wins if the result is above 0."""
     s = gd.clip(s, table.range)
     if bracket.link:
@@ -57,7 +57,13 @@ def _clipped(bracket: Bracket, table: gd.Table, s: np.float32) -> np.float32:
 
 @jit
 def predict(
-    bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, scored: Int64s, score: Float32s, end: int
+    bracket: Bracket,
+    table: gd.WeightTable,
+    row: gd_sequential.ExampleScratch,
+    count: int,
+    scored: Int64s,
+    score: Float32s,
+    end: int,
 ) -> tuple[np.int64, int]:
     """Return the 0-based label that wins, and write the matches that decided it.
 
@@ -98,8 +104,8 @@ def predict(
 
 @jit
 def _update(
-    bracket: Bracket, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, match: Int,
-    right: bool, weight: np.float32, clock: np.float64,
+    bracket: Bracket, table: gd.WeightTable, rule: gd.UpdateRule, row: gd_sequential.ExampleScratch, count: int,
+    quick: bool, match: Int, right: bool, weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip
     """Update the regressor of a match towards the label's side; return its new score, see `_clipped`."""
     y = ONE if right else -ONE
@@ -109,8 +115,8 @@ def _update(
 
 @jit
 def _learn(
-    bracket: Bracket, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, label: Int,
-    weight: np.float32, clock: np.float64, won: Bools,
+    bracket: Bracket, table: gd.WeightTable, rule: gd.UpdateRule, row: gd_sequential.ExampleScratch, count: int,
+    quick: bool, label: Int, weight: np.float32, clock: np.float64, won: Bools,
 ) -> None:  # fmt: skip
     """Update the matches of a 0-based label, from its first match to the final.
 
@@ -148,8 +154,8 @@ def _learn(
 
 @jit
 def _learn_as_vw(
-    bracket: Bracket, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, label: Int,
-    weight: np.float32, clock: np.float64, won: Bools,
+    bracket: Bracket, table: gd.WeightTable, rule: gd.UpdateRule, row: gd_sequential.ExampleScratch, count: int,
+    quick: bool, label: Int, weight: np.float32, clock: np.float64, won: Bools,
 ) -> np.float32:  # fmt: skip
     """Update the matches of a label as VW does; return the weight with which the example is counted from then on."""
     total = bracket.sides.shape[0]
@@ -201,7 +207,7 @@ def _learn_as_vw(
 
 
 @jit
-def _prefetch_matches(bracket: Bracket, table: gd.Table, batch: Batch, i: int, label: Int) -> None:
+def _prefetch_matches(bracket: Bracket, table: gd.WeightTable, batch: Batch, i: int, label: Int) -> None:
     """Prefetch the weights that example i needs if its label wins every match."""
     block = np.uint64(1 << 62)
     entry = np.int64(bracket.entry[label])
@@ -217,8 +223,8 @@ def _prefetch_matches(bracket: Bracket, table: gd.Table, batch: Batch, i: int, l
 
 @jit
 def learn_batch(
-    bracket: Bracket, table: gd.Table, rule: gd.Rule, batch: Batch, label: Int64s, clock: Float64s, drift: Float64s,
-    results: Predictions, row: gd_sequential.Row, won: Bools,
+    bracket: Bracket, table: gd.WeightTable, rule: gd.UpdateRule, batch: Batch, label: Int64s, clock: Float64s,
+    drift: Float64s, results: EctPredictions, row: gd_sequential.ExampleScratch, won: Bools,
 ) -> None:  # fmt: skip
     """Predict every example of a batch, then learn from it where its label is known.
 
@@ -254,7 +260,7 @@ def learn_batch(
 
 @jit
 def label_matches(
-    bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, label: Int, scored: Int64s
+    bracket: Bracket, table: gd.WeightTable, row: gd_sequential.ExampleScratch, count: int, label: Int, scored: Int64s
 ) -> int:
     """Write the matches that a label meets under the current scores to `scored` (int64[...]); return their number."""
     end = 0

@@ -34,7 +34,7 @@ from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, conflict, option, refused
 from ..core import label_arrays
-from ..core.base import Learner, Reduction, unsuited
+from ..core.base import Reduction, ReductionRecord, unsuited
 from ..core.contract import BatchTask
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
@@ -43,7 +43,7 @@ from . import bracket, matches
 MATCH_BYTES = 24  # bytes per match of `bracket.Draw` and of the numbers of subproblems
 
 
-class Options(OptionGroup):
+class EctOptions(OptionGroup):
     ect: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True)
     error: int = option(
         "number of matches a class may lose and still win; needs E + 1 times as many regressors. 0 is the filter tree",
@@ -77,13 +77,13 @@ class Options(OptionGroup):
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    o: Options = spec.options
+    o: EctOptions = spec.options
     resolved = gd.resolve_defaults(spec.binary, bracket.matches(o.ect, o.error) + 1, reduction=True)
     return {**resolved, "loss_function": spec.binary.loss_function or "squared"}
 
 
 def check(spec: LearnerSpec) -> None:
-    o: Options = spec.options
+    o: EctOptions = spec.options
     total = bracket.matches(o.ect, o.error)
     if o.ect + 2 * total >= 2**31:
         raise UsageError(f"--ect {o.ect} --error {o.error} needs {total} matches, too many; give a smaller --error")
@@ -91,20 +91,20 @@ def check(spec: LearnerSpec) -> None:
 
 def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     """Raise ModelError unless a model has sums for every match, before the matches are drawn."""
-    o: Options = spec.options
+    o: EctOptions = spec.options
     least = bracket.matches(o.ect, o.error) + o.error if o.ect > 1 else 1
     if "weights.sums" in arrays and len(np.atleast_1d(arrays["weights.sums"])) < least:
         stored_arrays.check_rows("weights.sums", arrays, least)
 
 
-class Tournament(Learner):
+class Tournament(Reduction):
     """A learner that chooses classes by an error-correcting tournament.
 
     `most_matches` is an upper bound of the matches of one example, and `drift` is as in `matches.learn_batch`.
     """
 
     def __init__(self, spec: LearnerSpec):
-        o: Options = spec.options
+        o: EctOptions = spec.options
         self.classes = o.ect
         self.errors = o.error if o.ect > 1 else 0
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
@@ -148,7 +148,7 @@ class Tournament(Learner):
         learns = task.learns() & ~np.isnan(batch.label) if self.bracket.as_vw else task.learned()
         label = self.classes_of(task, learns, "ect", self.classes)
         task.prediction = np.empty(n)
-        results = matches.Predictions(task.prediction, counted, scored, score, first)
+        results = matches.EctPredictions(task.prediction, counted, scored, score, first)
         matches.learn_batch(
             self.bracket, finite.guarded(self.tables[0], task), self.rule, batch, label, task.clock, self.drift,
             results, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
@@ -167,11 +167,11 @@ class Tournament(Learner):
         self.outside = archive.count("outside", self.outside)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="ect",
     title="Error-correcting tournament",
     summary="classes play a tournament; --error 0 is the filter tree",
-    options=Options,
+    options=EctOptions,
     enabled="gd, scorer-identity, ect",
     build=Tournament,
     check=check,

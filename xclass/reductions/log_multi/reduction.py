@@ -33,9 +33,9 @@ from ...binary import gd
 from ...kernels.direct import DirectCall
 from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
-from ...options.declare import Facts, OptionGroup, Search, one_of, option
+from ...options.declare import Facts, OptionGroup, SearchRange, one_of, option
 from ..core import label_arrays, tree_routers
-from ..core.base import Reduction, unsuited
+from ..core.base import ReductionRecord, unsuited
 from ..core.contract import BatchTask
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
@@ -50,12 +50,12 @@ KEPT_FEATURES, KEPT_LEVELS = 256, 64  # features and levels of the scratch that 
 MOST_ROUTERS = 2**27  # highest number of routers, because their places are int32
 
 
-def _routers(facts: Facts) -> Search:
+def _routers(facts: Facts) -> SearchRange:
     """Return the numbers of routers that the paper tries, K - 1 to 64 K - 1."""
     return one_of(*(min((facts.classes << i) - 1, MOST_ROUTERS) for i in range(7)), first=(facts.classes - 1,))
 
 
-class Options(OptionGroup):
+class LogMultiOptions(OptionGroup):
     log_multi: int = option(
         "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=2**31 - 1, stored=True
     )
@@ -119,7 +119,7 @@ class LomTree(tree_routers.RoutedLearner):
     """Learn and predict with a LOMTree (`--log_multi`)."""
 
     def __init__(self, spec: LearnerSpec) -> None:
-        o: Options = spec.options
+        o: LogMultiOptions = spec.options
         super().__init__(spec, o.max_predictors)
         self.options = o
         self.predict_only = self.weights_only and not spec.vw_exact  # VW learns on
@@ -129,7 +129,7 @@ class LomTree(tree_routers.RoutedLearner):
         any_label = o.lom_rules == "vw" or spec.any_label
         self.labels = ANY_LABEL if any_label else (1, o.log_multi)  # the lowest and the highest one of a model
         self.any_label = False  # whether labels outside 1..K were learned; not recorded with `--lom_rules vw`
-        self.settings = split_walk.Settings(
+        self.settings = split_walk.SplitTreeSettings(
             self.most_routers, o.swap_resistance, o.lom_rules == "vw",
             spec.wanted.scores,
         )  # fmt: skip
@@ -170,9 +170,9 @@ class LomTree(tree_routers.RoutedLearner):
             used = slice(0, output.first[-1])
             task.scored = ClassLists(output.score[used], output.node[used], output.first)
 
-    def _new_predictions(self, n: int) -> split_walk.Predictions:
+    def _new_predictions(self, n: int) -> split_walk.LogMultiPredictions:
         capacity = 4 * n if self.settings.keep_scores else 0
-        return split_walk.Predictions(
+        return split_walk.LogMultiPredictions(
             np.zeros(n, np.int64),
             np.zeros(n + 1, np.int64),
             np.empty(capacity, np.int64),
@@ -192,7 +192,7 @@ class LomTree(tree_routers.RoutedLearner):
         begin: int,
         end: int,
         scratch: tree_routers.GroupScratch,
-        output: split_walk.Predictions,
+        output: split_walk.LogMultiPredictions,
     ) -> int:
         """Predict and learn the examples [begin, end) of a batch; return the first one not processed."""
         done: int = self._learn_kernel(
@@ -201,7 +201,7 @@ class LomTree(tree_routers.RoutedLearner):
         )  # fmt: skip
         return done
 
-    def _learn_in_order(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Predictions:
+    def _learn_in_order(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.LogMultiPredictions:
         """Predict and learn all examples of a batch in order, growing tree, cells and buffers as needed."""
         batch = task.batch
         most_features = batch.most_features
@@ -226,7 +226,7 @@ class LomTree(tree_routers.RoutedLearner):
                     score=np.concatenate([output.score, np.empty(more, np.float32)]),
                 )
 
-    def _predict_in_parallel(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Predictions:
+    def _predict_in_parallel(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.LogMultiPredictions:
         """Predict the examples of a batch without learning, on several threads if no scores are wanted."""
         batch = task.batch
         parts = self.thread_ranges(batch.n)
@@ -260,11 +260,11 @@ class LomTree(tree_routers.RoutedLearner):
         tree_routers.serialize(archive, self.routers, self.learner_options)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="log_multi",
     title="LOMTree",
     summary="a tree that learns its shape online; the fastest",
-    options=Options,
+    options=LogMultiOptions,
     enabled="gd, scorer-identity, log_multi",
     build=LomTree,
     resolve_defaults=resolve_defaults,

@@ -36,7 +36,7 @@ COLUMNS = 8  # of Tree.count
 FIRST_NODES = 1 << 10
 
 
-class Tree(NamedTuple):
+class SplitTree(NamedTuple):
     """Hold a tree with capacity for m nodes, of which the first `size[NODES]` are in use.
 
     `count`, `score` and `flat` are views of one array. A row of `count` has the columns
@@ -62,14 +62,14 @@ class Tree(NamedTuple):
 
 
 @bare
-def prefetch_counts(tree: Tree, cells: Cells, a: Int, label: Int) -> None:
+def prefetch_counts(tree: SplitTree, cells: Cells, a: Int, label: Int) -> None:
     """Prefetch the cache lines of a node's counts and of its label's cell."""
     intrinsics.prefetch(tree.flat, np.int64(a) * COLUMNS)
     split_cells.prefetch_counts(cells, a, label)
 
 
 @bare
-def guess(tree: Tree, cells: Cells, a: Int, label: Int) -> np.bool_:
+def guess(tree: SplitTree, cells: Cells, a: Int, label: Int) -> np.bool_:
     """Return what `expects_more` would return for a label whose cell may not exist yet; nothing is written."""
     at = split_cells.seek(cells, a, label)
     if at < 0:
@@ -78,7 +78,7 @@ def guess(tree: Tree, cells: Cells, a: Int, label: Int) -> np.bool_:
 
 
 @bare
-def has_capacity(tree: Tree, cells: Cells, examples: Int) -> bool:
+def has_capacity(tree: SplitTree, cells: Cells, examples: Int) -> bool:
     """Return whether tree and cells have capacity for the nodes and cells that `examples` examples can create."""
     if tree.size[NODES] + 2 * examples > tree.link.shape[0]:
         return False
@@ -86,18 +86,18 @@ def has_capacity(tree: Tree, cells: Cells, examples: Int) -> bool:
 
 
 @bare
-def levels(tree: Tree) -> np.int64:
+def levels(tree: SplitTree) -> np.int64:
     """Return a bound on the depth of all leaves; 0 for a tree reduced to one leaf by `collapse`."""
     return tree.size[DEEPEST] if tree.size[NODES] > 1 else np.int64(0)
 
 
 @bare
-def is_leaf(tree: Tree, a: Int) -> bool:
+def is_leaf(tree: SplitTree, a: Int) -> bool:
     return tree.link[a, ROUTER] < 0
 
 
 @bare
-def arrive(tree: Tree, cells: Cells, a: Int, label: Int) -> np.int64:
+def arrive(tree: SplitTree, cells: Cells, a: Int, label: Int) -> np.int64:
     """Count an example of a label that arrives at node a [l(y)++], and return its cell.
 
     The cell itself is counted up by `end` or `trained`, so its l is one behind until then.
@@ -114,7 +114,7 @@ def arrive(tree: Tree, cells: Cells, a: Int, label: Int) -> np.int64:
 
 
 @bare
-def end(tree: Tree, cells: Cells, a: Int, at: Int) -> None:
+def end(tree: SplitTree, cells: Cells, a: Int, at: Int) -> None:
     """Count an example that ends at leaf a [C++]."""
     split_cells.end(cells, at)
     tree.count[a, SMALLEST] += 1
@@ -122,7 +122,7 @@ def end(tree: Tree, cells: Cells, a: Int, at: Int) -> None:
 
 
 @bare
-def trained(tree: Tree, cells: Cells, a: Int, at: Int, score: float) -> None:
+def trained(tree: SplitTree, cells: Cells, a: Int, at: Int, score: float) -> None:
     """Count an example with which the router of node a was trained, and add its score after training."""
     tree.score[a, SCORES] += score
     tree.count[a, TRAINED] += 1
@@ -130,7 +130,7 @@ def trained(tree: Tree, cells: Cells, a: Int, at: Int, score: float) -> None:
 
 
 @bare
-def expects_more(tree: Tree, cells: Cells, a: Int, at: Int) -> np.bool_:
+def expects_more(tree: SplitTree, cells: Cells, a: Int, at: Int) -> np.bool_:
     """Return whether the mean score at node a over all labels is higher than that of this label [E > e(y)].
 
     Sums are float64 and means float32, as in VW.
@@ -141,7 +141,7 @@ def expects_more(tree: Tree, cells: Cells, a: Int, at: Int) -> np.bool_:
 
 
 @bare
-def _pass_up(tree: Tree, a: Int) -> None:
+def _pass_up(tree: SplitTree, a: Int) -> None:
     """Update SMALLEST of the nodes above node a after its own has changed [UpdateC]."""
     while tree.link[a, PARENT] >= 0:
         up = np.int64(tree.link[a, PARENT])
@@ -153,7 +153,7 @@ def _pass_up(tree: Tree, a: Int) -> None:
 
 
 @bare
-def _make_leaf(tree: Tree, a: Int, parent: Int, prediction: Int) -> None:
+def _make_leaf(tree: SplitTree, a: Int, parent: Int, prediction: Int) -> None:
     """Make node a a new leaf [SetNode], which predicts `prediction` until an example arrives."""
     tree.link[a, LEFT] = 0
     tree.link[a, RIGHT] = 0
@@ -166,13 +166,13 @@ def _make_leaf(tree: Tree, a: Int, parent: Int, prediction: Int) -> None:
 
 
 @bare
-def create_root(tree: Tree, prediction: Int) -> None:
+def create_root(tree: SplitTree, prediction: Int) -> None:
     tree.size[NODES] = 1
     _make_leaf(tree, 0, -1, prediction)
 
 
 @bare
-def _new_router(tree: Tree, a: Int, blocked: bool) -> np.int64:
+def _new_router(tree: SplitTree, a: Int, blocked: bool) -> np.int64:
     """Return the number of a new router for node a: the next one, or a place in a block (see `tree_routers`)."""
     tree.size[ROUTERS] += 1
     if not blocked:
@@ -188,7 +188,7 @@ def _new_router(tree: Tree, a: Int, blocked: bool) -> np.int64:
 
 
 @bare
-def should_split(tree: Tree, a: Int, most_routers: int, resistance: int) -> bool:
+def should_split(tree: SplitTree, a: Int, most_routers: int, resistance: int) -> bool:
     """Return whether leaf a is to be split.
 
     It must have seen two labels. In addition, there must be fewer than `most_routers` routers, or else condition (2) of
@@ -206,7 +206,7 @@ def should_split(tree: Tree, a: Int, most_routers: int, resistance: int) -> bool
 
 
 @bare
-def split(tree: Tree, a: Int, most_routers: int, blocked: bool, depth: Int) -> None:
+def split(tree: SplitTree, a: Int, most_routers: int, blocked: bool, depth: Int) -> None:
     """Split leaf a, at this depth: give it a router and two leaves.
 
     The leaves are new nodes while there are fewer than `most_routers` routers; afterwards the smallest leaf and its
@@ -238,13 +238,13 @@ def split(tree: Tree, a: Int, most_routers: int, blocked: bool, depth: Int) -> N
 
 
 @bare
-def smallest_is_below_root(tree: Tree) -> bool:
+def smallest_is_below_root(tree: SplitTree) -> bool:
     """Return whether the smallest leaf, which a swap would recycle, is a child of the root."""
     return tree.link[_smallest_leaf(tree), PARENT] == tree.size[ROOT]
 
 
 @bare
-def collapse(tree: Tree, a: Int) -> np.int64:
+def collapse(tree: SplitTree, a: Int) -> np.int64:
     """Reduce the tree to a single leaf, as VW does when leaf a splits and the recycled leaf is a child of the root.
 
     The root becomes a leaf that predicts what leaf a predicted and that never splits. Return the router that leaf a
@@ -262,7 +262,7 @@ def collapse(tree: Tree, a: Int) -> np.int64:
 
 
 @bare
-def _smallest_leaf(tree: Tree) -> Int:
+def _smallest_leaf(tree: SplitTree) -> Int:
     """Return a leaf with the fewest examples [C_s = C_root]."""
     a = tree.size[ROOT]
     while not is_leaf(tree, a):
@@ -272,7 +272,7 @@ def _smallest_leaf(tree: Tree) -> Int:
 
 
 @bare
-def _detach(tree: Tree, leaf: Int, parent: Int) -> None:
+def _detach(tree: SplitTree, leaf: Int, parent: Int) -> None:
     """Remove a leaf and its parent from the tree; the leaf's sibling takes the parent's place [Swap]."""
     sibling = np.int64(tree.link[parent, RIGHT if tree.link[parent, LEFT] == leaf else LEFT])
     above = np.int64(tree.link[parent, PARENT])
@@ -285,7 +285,7 @@ def _detach(tree: Tree, leaf: Int, parent: Int) -> None:
 
 
 @bare
-def depths(tree: Tree, depth: Int32s) -> None:
+def depths(tree: SplitTree, depth: Int32s) -> None:
     """Compute the depth of every node, int32[m], -1 for nodes that cannot be reached.
 
     Children may have lower numbers than their parents.
@@ -317,14 +317,14 @@ def depths(tree: Tree, depth: Int32s) -> None:
 # -- Python
 
 
-def new_tree(nodes: int = FIRST_NODES) -> Tree:
+def new_tree(nodes: int = FIRST_NODES) -> SplitTree:
     """Return a tree with capacity for `nodes` nodes and none in use; `create_root` creates its root."""
     count = split_cells.aligned(nodes * COLUMNS).view(np.int64)
     rows = count.reshape(nodes, COLUMNS)
-    return Tree(np.zeros((nodes, 4), np.int32), rows, rows.view(np.float64), count, np.zeros(6, np.int64))
+    return SplitTree(np.zeros((nodes, 4), np.int32), rows, rows.view(np.float64), count, np.zeros(6, np.int64))
 
 
-def with_capacity_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
+def with_capacity_for(tree: SplitTree, cells: Cells, examples: int) -> tuple[SplitTree, Cells]:
     """Return tree and cells with capacity for `examples` more examples, see `has_capacity`.
 
     What is large enough is returned unchanged; outdated cells are dropped when the table of cells is replaced.
@@ -340,19 +340,19 @@ def with_capacity_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Ce
     return tree, cells
 
 
-def versions(tree: Tree) -> Int64s:
+def versions(tree: SplitTree) -> Int64s:
     """Return the version of every node in use, as int64[nodes]: how often it was recycled."""
     return np.ascontiguousarray(tree.count[: tree.size[NODES], RECYCLED])
 
 
-def is_collapsed(tree: Tree) -> bool:
+def is_collapsed(tree: SplitTree) -> bool:
     """Return whether `collapse` has reduced the tree to a single leaf."""
     return bool(tree.size[NODES] == 1 and tree.size[ROUTERS] > 0)
 
 
 def serialize(
-    archive: Archive, tree: Tree, cells: Cells, labels: tuple[int, int], most_routers: int, blocked: bool
-) -> tuple[Tree, Cells]:
+    archive: Archive, tree: SplitTree, cells: Cells, labels: tuple[int, int], most_routers: int, blocked: bool
+) -> tuple[SplitTree, Cells]:
     """Save the tree and the cells, or return those of a model; predictions alone need no cells.
 
     The checks protect the kernels here and in `split_walk`. They descend by LEFT and RIGHT, ascend by PARENT, reach the
@@ -373,7 +373,7 @@ def serialize(
 
 def _checked(
     size: Int64s, link: Int32s, count: Int64s, labels: tuple[int, int], most_routers: int, blocked: bool
-) -> Tree:
+) -> SplitTree:
     """Return the tree of a model after the checks of `serialize`."""
     _check_size(size, len(link), most_routers)
     _check_links(link, int(size[ROOT]))

@@ -23,17 +23,17 @@ from ..core import tree_routers
 from ..core.tree_routers import GroupScratch, Routers
 from . import split_tree
 from .split_cells import Cells
-from .split_tree import Tree
+from .split_tree import SplitTree
 
 
-class Settings(NamedTuple):
+class SplitTreeSettings(NamedTuple):
     most_routers: int  # T, --max_predictors
     resistance: int  # R_S, --swap_resistance
     as_vw: bool  # --lom_rules vw
     keep_scores: bool  # whether the scores of the routers on the path are wanted
 
 
-class Predictions(NamedTuple):
+class LogMultiPredictions(NamedTuple):
     """Hold the results of a batch of n examples.
 
     The scores of example i are at positions `first[i]` to `first[i + 1]` (exclusive).
@@ -51,8 +51,8 @@ class Predictions(NamedTuple):
 
 @bare
 def _fits(
-    tree: Tree, cells: Cells, settings: Settings, scratch: GroupScratch, output: Predictions, i: Int, size: int,
-    learning: bool,
+    tree: SplitTree, cells: Cells, settings: SplitTreeSettings, scratch: GroupScratch, output: LogMultiPredictions,
+    i: Int, size: int, learning: bool,
 ) -> bool:  # fmt: skip
     """Return whether tree, cells, scratch and output have space for the examples [i, i + size) of a batch."""
     levels = split_tree.levels(tree) + size + 1
@@ -64,7 +64,7 @@ def _fits(
 
 
 @bare
-def _child(tree: Tree, regressors: Routers, a: Int, s: np.float32) -> np.int64:
+def _child(tree: SplitTree, regressors: Routers, a: Int, s: np.float32) -> np.int64:
     """Return the child of node a to which an example with score s goes."""
     right = not tree_routers.routing_score(regressors, s) < ZERO
     return np.int64(tree.link[a, split_tree.RIGHT if right else split_tree.LEFT])
@@ -72,7 +72,7 @@ def _child(tree: Tree, regressors: Routers, a: Int, s: np.float32) -> np.int64:
 
 @bare
 def _prefetch_walk(
-    tree: Tree, cells: Cells, regressors: Routers, scratch: GroupScratch, label: Int64s, learns: Bools, begin: int,
+    tree: SplitTree, cells: Cells, regressors: Routers, scratch: GroupScratch, label: Int64s, learns: Bools, begin: int,
     size: int,
 ) -> None:  # fmt: skip
     """Descend with the examples [begin, begin + size) together, and prefetch the memory that they will need.
@@ -118,7 +118,7 @@ def _prefetch_walk(
 
 
 @bare
-def predict(tree: Tree, regressors: Routers, scratch: GroupScratch, g: Int) -> tuple[Int, int]:
+def predict(tree: SplitTree, regressors: Routers, scratch: GroupScratch, g: Int) -> tuple[Int, int]:
     """Descend from the root to a leaf; return the leaf and the number of routers on the path.
 
     `node` and `score` of the scratch are written, one entry for each level.
@@ -142,8 +142,8 @@ def _counted(regressors: Routers, s: np.float32) -> float:
 
 @bare
 def _learn(
-    tree: Tree, cells: Cells, settings: Settings, regressors: Routers, scratch: GroupScratch, g: Int, known: int,
-    label: Int, weight: np.float32, clock: np.float64,
+    tree: SplitTree, cells: Cells, settings: SplitTreeSettings, regressors: Routers, scratch: GroupScratch, g: Int,
+    known: int, label: Int, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
     """Learn one example (Algorithm 1).
 
@@ -182,8 +182,8 @@ def _learn(
 
 @bare
 def learn_batch(
-    tree: Tree, cells: Cells, settings: Settings, regressors: Routers, batch: Batch, label: Int64s, learns: Bools,
-    clock: Float64s, begin: int, end: int, scratch: GroupScratch, output: Predictions,
+    tree: SplitTree, cells: Cells, settings: SplitTreeSettings, regressors: Routers, batch: Batch, label: Int64s,
+    learns: Bools, clock: Float64s, begin: int, end: int, scratch: GroupScratch, output: LogMultiPredictions,
 ) -> int:  # fmt: skip
     """Predict the examples [begin, end) of a batch, and learn those that `learns` (bool[n]) selects.
 

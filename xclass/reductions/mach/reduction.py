@@ -35,8 +35,8 @@ from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, conflict, option, refused
 from ...system import thread_limit
 from ..core import label_arrays, probabilities, seen_labels
-from ..core.base import Learner, Reduction, split_range
-from ..core.calibration import Report
+from ..core.base import Reduction, ReductionRecord, split_range
+from ..core.calibration import LabelStatistics
 from ..core.contract import BatchTask
 from ..core.seen_labels import Seen
 from ..core.spec import LearnerSpec, Wanted
@@ -54,7 +54,7 @@ SUPPORTED_OPTIONS = (
 )  # fmt: skip
 
 
-class Options(OptionGroup):
+class MachOptions(OptionGroup):
     mach: str = option(
         f"numbers of repetitions and of buckets, such as 8,256; {REPETITIONS} repetitions if R is left out",
         metavar="[R,]B",
@@ -171,10 +171,10 @@ def rank_classes(
 # -- Python
 
 
-class Mach(Learner):
+class Mach(Reduction):
     """Learn one-against-all for the buckets of several hash functions (`--mach`)."""
 
-    report: Report
+    report: LabelStatistics
 
     def __init__(self, spec: LearnerSpec) -> None:
         # R and B
@@ -261,7 +261,7 @@ class Mach(Learner):
                 # new for each repetition, because `shared` is valid for the columns of one alone
                 scratch = class_rows.new_scratch(most_features, int(self.rows), class_rows.BLOCK, self.buckets)
                 column = np.where(learns, r * self.buckets + self.bucket[r, own], np.int64(-1))
-                inputs = class_rows.Inputs(task.batch, column, learns, sampled, task.clock, columns)
+                inputs = class_rows.OaaInputs(task.batch, column, learns, sampled, task.clock, columns)
                 block = r * self.buckets, (r + 1) * self.buckets
                 self._learn_kernel(table, self.rule, self.rows, *block, False, inputs, output, scratch)
 
@@ -314,7 +314,7 @@ class Mach(Learner):
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
-        self.report = Report(self.listing_options)
+        self.report = LabelStatistics(self.listing_options)
 
     # model
 
@@ -346,11 +346,11 @@ def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     stored_arrays.check_rows("weights.sums", arrays, repetitions * buckets)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="mach",
     title="Merged-average classifiers via hashing",
     summary="classes share buckets; memory does not grow with K",
-    options=Options,
+    options=MachOptions,
     enabled="gd, mach",
     build=Mach,
     resolve_defaults=resolve_defaults,

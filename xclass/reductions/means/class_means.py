@@ -24,7 +24,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.archive import Archive
 from . import kernels, space
-from .kernels import LANES, Classes, Packed, Ring, Settings
+from .kernels import LANES, Classes, Packed, Ring, ScoreFactors
 
 MOST_ROWS = 256  # rows of a block
 FIRST_SPACE = 4  # rows after which the space is estimated first
@@ -47,7 +47,7 @@ Share = Callable[[Callable[..., object], Iterable[tuple[Any, ...]]], None]  # as
 Ranges = Callable[[int], list[tuple[int, int]]]  # ranges of n rows for it
 
 
-class Found(NamedTuple):
+class NearestClasses(NamedTuple):
     """Hold the best classes of n rows."""
 
     z: Float32s  # float32[n, d], the rows in the current space
@@ -57,7 +57,7 @@ class Found(NamedTuple):
     log_sum: Float64s  # float64[n], logarithm of the sum of exp(score) over the classes that were compared
 
 
-class Rows(NamedTuple):
+class WaitingRows(NamedTuple):
     """Hold rows that were predicted and wait for their block to be full."""
 
     x: Float32s  # float32[MOST_ROWS, d], as they came
@@ -88,7 +88,7 @@ class ClassMeans:
         self.scatter = np.zeros((d, d))  # about the centre of the space
         self.compared = compared_classes(d)
         self.ring = Ring(_rows(RING, d), np.zeros(RING, np.int32), np.zeros((RING, self.compared), np.int32))
-        self.pending = Rows(
+        self.pending = WaitingRows(
             _rows(MOST_ROWS, d), _rows(MOST_ROWS, d), np.zeros(MOST_ROWS, np.int32), np.zeros(MOST_ROWS, np.float32),
             np.zeros((MOST_ROWS, self.compared), np.int32),
         )  # fmt: skip
@@ -107,13 +107,13 @@ class ClassMeans:
         """Return whether the first columns choose the classes that are scored by all."""
         return self.size > FEW_CLASSES and self.d > COARSE
 
-    def settings(self) -> Settings:
+    def settings(self) -> ScoreFactors:
         return self._settings(self.uses_means)
 
-    def _settings(self, means_alone: bool) -> Settings:
+    def _settings(self, means_alone: bool) -> ScoreFactors:
         alone = math.exp(-self.log_means_tau)
         factors = (alone, 0.0, alone) if means_alone else (math.exp(-self.log_tau), self.omega, 1.0)
-        return Settings._make(map(np.float32, (*factors, alone)))
+        return ScoreFactors._make(map(np.float32, (*factors, alone)))
 
     def transformed(self, x: Float32s) -> Float32s:
         """Return rows of float32[n, d] in the current space."""
@@ -121,11 +121,13 @@ class ClassMeans:
         kernels.limit(z, LARGEST_VALUE)
         return z
 
-    def best(self, x: Float32s, own: Int32s, k: int, sums: bool) -> Found:
+    def best(self, x: Float32s, own: Int32s, k: int, sums: bool) -> NearestClasses:
         """Find the k best classes of rows, float32[n, d]; `own` (int32[n]) are the classes whose scores are wanted."""
         n, z = len(x), self.transformed(x)
         chosen = max(k, CHOSEN) if self.is_coarse else k
-        found = Found(z, _none(n, chosen), np.empty((n, chosen), np.float32), np.empty(n, np.float32), np.zeros(n))
+        found = NearestClasses(
+            z, _none(n, chosen), np.empty((n, chosen), np.float32), np.empty(n, np.float32), np.zeros(n)
+        )
         packed, settings = self.packed, self.settings()
 
         def search(begin: int, end: int) -> None:
@@ -161,7 +163,7 @@ class ClassMeans:
         """Return how many rows the block lacks."""
         return min(MOST_ROWS, max(1, self.rows // 8)) - self.pending_rows
 
-    def learn(self, x: Float32s, own: Int32s, weight: Float32s, found: Found) -> None:
+    def learn(self, x: Float32s, own: Int32s, weight: Float32s, found: NearestClasses) -> None:
         """Learn from rows that were predicted, at most `missing`; the block is finished when it is full.
 
         `x` is float32[n, d], `own` int32[n], `weight` float32[n], and `found` what `best` returned for k >= C.
@@ -178,7 +180,7 @@ class ClassMeans:
         """Learn from the pending rows, even if the block is not full."""
         if not self.pending_rows:
             return
-        x, z, own, weight, near = Rows._make(array[: self.pending_rows] for array in self.pending)
+        x, z, own, weight, near = WaitingRows._make(array[: self.pending_rows] for array in self.pending)
         self.reserve(int(own.max()) + 1)
         sums = np.zeros(5)
         kernels.learn(
@@ -255,14 +257,14 @@ class ClassMeans:
             factor = 2.0 if self.next_space < self.d else math.sqrt(2)
             self.next_space = math.ceil(self.next_space * factor)
 
-    def move(self, new: space.Space) -> None:
+    def move(self, new: space.WhitenedSpace) -> None:
         """Move the correction and the ring to another space; means and scatter are left to the caller."""
         moved = self.moved(new)
         self.classes.step[: self.size], self.classes.offset[: self.size] = moved[:2]
         self.ring.z[: self.filled] = moved[2]
         self.space = new
 
-    def moved(self, new: space.Space) -> tuple[Float32s, Float32s, Float32s]:
+    def moved(self, new: space.WhitenedSpace) -> tuple[Float32s, Float32s, Float32s]:
         """Return weights and constants of the correction, and the rows of the ring, in another space."""
         rows, row_shift, weights, weight_shift = space.between_spaces(self.space, new, self.product)
         step = self.classes.step[: self.size]
@@ -338,7 +340,9 @@ class ClassMeans:
         if self.pending_rows and self.missing <= 0:
             raise stored_arrays.unfit("pending.own", "its rows fill a block")
 
-    def _serialize_rows(self, archive: Archive, place: str, kept: Ring | Rows, rows: int, most: int, known: int) -> int:
+    def _serialize_rows(
+        self, archive: Archive, place: str, kept: Ring | WaitingRows, rows: int, most: int, known: int
+    ) -> int:
         if not archive.saves:
             rows = math.prod(archive.shape(f"{place}.own") or (0,))
         if rows > most:

@@ -59,7 +59,7 @@ class Ring(NamedTuple):
     near: Int32s  # int32[size, C], classes that were nearest, -1 beyond the last
 
 
-class Settings(NamedTuple):
+class ScoreFactors(NamedTuple):
     """Hold the factors of the parts of a score."""
 
     sharpness: np.float32  # 1 / tau, factor of the scores of the means
@@ -117,7 +117,7 @@ def limit(z: Float32s, most: np.float32) -> None:
 
 
 @bare
-def pack(classes: Classes, size: int, settings: Settings, begin: int, end: int, packed: Packed) -> None:
+def pack(classes: Classes, size: int, settings: ScoreFactors, begin: int, end: int, packed: Packed) -> None:
     """Pack the scores of the classes in the blocks [begin, end), of the first columns if there is room for few."""
     columns = packed.weight.shape[1]
     for block in range(begin, end):
@@ -272,7 +272,7 @@ def parts(z: Float32s, classes: Classes, c: Int) -> tuple[np.float32, np.float32
 
 @jit
 def rescore(
-    z: Float32s, own: Int32s, classes: Classes, size: int, settings: Settings, begin: int, end: int, near: Int32s,
+    z: Float32s, own: Int32s, classes: Classes, size: int, settings: ScoreFactors, begin: int, end: int, near: Int32s,
     score: Float32s, own_score: Float32s, log_sum: Float64s,
 ) -> None:  # fmt: skip
     """Score the classes in `near` by all columns, and sort them again; see `best`.
@@ -320,7 +320,7 @@ def _means_slope(mean_score: Float32s, prior: Float32s, compared: Int32s, own: i
 
 @jit
 def _step(
-    z: Float32s, y: Int, weight: np.float32, near: Int32s, classes: Classes, settings: Settings, compared: Int32s,
+    z: Float32s, y: Int, weight: np.float32, near: Int32s, classes: Classes, settings: ScoreFactors, compared: Int32s,
     numbers: Float32s, sums: Float64s,
 ) -> None:  # fmt: skip
     """Take a step of the softmax over the nearest classes of a row and its own.
@@ -380,7 +380,7 @@ def _step(
 
 @jit
 def learn(
-    z: Float32s, own: Int32s, weight: Float32s, near: Int32s, classes: Classes, settings: Settings, ring: Ring,
+    z: Float32s, own: Int32s, weight: Float32s, near: Int32s, classes: Classes, settings: ScoreFactors, ring: Ring,
     filled: int, draws: int, sums: Float64s,
 ) -> None:  # fmt: skip
     """Take the steps of rows and, after each, of rows that are drawn from the `filled` rows of the ring.

@@ -39,8 +39,8 @@ from ...model import stored_arrays
 from ...model.archive import Archive
 from ...options.declare import OptionGroup, no_effect, option, refused, warned
 from ..core import label_arrays, probabilities, seen_labels
-from ..core.base import Learner, Reduction, taken
-from ..core.calibration import Report
+from ..core.base import Reduction, ReductionRecord, taken
+from ..core.calibration import LabelStatistics
 from ..core.contract import BatchTask
 from ..core.seen_labels import Seen
 from ..core.spec import LearnerSpec, Wanted
@@ -57,7 +57,7 @@ MOST_WEIGHT = 2.0**64  # of a row
 SUPPORTED_OPTIONS = ("bits", "predict_only_model")  # of the binary learner; bits are those of features beside the rows
 
 
-class Options(OptionGroup):
+class MeansOptions(OptionGroup):
     means: int = option(
         "learn dense rows by class means. K is the approximate number of classes, which is found if it is left out",
         metavar="[K]",
@@ -76,7 +76,7 @@ class Options(OptionGroup):
     )
 
 
-class Ranked(NamedTuple):
+class BestClasses(NamedTuple):
     """Hold the best classes of n rows."""
 
     top: Int64s  # int64[n, k], labels, the most probable first, then 0
@@ -85,7 +85,7 @@ class Ranked(NamedTuple):
     lists: probabilities.ClassLists | None  # of all classes, if they are wanted
 
 
-class Means(Learner):
+class Means(Reduction):
     """Learn class means and their correction (`--means`).
 
     Attributes
@@ -93,7 +93,7 @@ class Means(Learner):
     classes : what is learned, None before the first row, whose number of columns decides its size
     """
 
-    report: Report
+    report: LabelStatistics
     scales_examples = False
     largest_step = finite.LARGEST_STEP
 
@@ -157,11 +157,11 @@ class Means(Learner):
             )
         self.finish(task, self.rank(task))
 
-    def rank(self, task: BatchTask, missing: Bools | None = None) -> Ranked:
+    def rank(self, task: BatchTask, missing: Bools | None = None) -> BestClasses:
         """Find the best classes of the rows of a batch, and learn from the rows; nothing for those that are missing."""
         batch, n = task.batch, task.batch.n
         if not n:
-            return Ranked(np.zeros((0, 1), np.int64), np.zeros((0, 1)), np.zeros(0), None)
+            return BestClasses(np.zeros((0, 1), np.int64), np.zeros((0, 1)), np.zeros(0), None)
         learned = self._of(batch)
         label, learns = label_arrays.whole(batch), task.learned()
         if missing is not None:
@@ -195,7 +195,7 @@ class Means(Learner):
             at = end
         if missing is not None:
             top[missing], top_p[missing], own_p[missing] = 0, 0, np.nan
-        return Ranked(top, top_p, own_p, _joined(lists) if lists else None)
+        return BestClasses(top, top_p, own_p, _joined(lists) if lists else None)
 
     def _of(self, batch: Batch) -> ClassMeans:
         """Return what is learned, for rows as wide as those of a batch."""
@@ -247,7 +247,7 @@ class Means(Learner):
             listed = np.full(n, size)
         return probabilities.class_lists(label, p, listed, np.maximum(0.0, 1.0 - p.sum(axis=1)))
 
-    def finish(self, task: BatchTask, found: Ranked) -> None:
+    def finish(self, task: BatchTask, found: BestClasses) -> None:
         """Set the results of a task."""
         batch, (top, top_p, own_p, _) = task.batch, found
         weight, labelled = batch.weight.astype(np.float64), ~np.isnan(batch.label)
@@ -271,7 +271,7 @@ class Means(Learner):
         self.listing_options = wanted.listing_options
         self.makes_lists = self.listing_options.top_k is not None or wanted.scores
         self.sums = True
-        self.report = Report(self.listing_options)
+        self.report = LabelStatistics(self.listing_options)
 
     # model
 
@@ -315,11 +315,11 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, HIGHEST_LABEL, "--means"
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="means",
     title="Class means",
     summary="dense rows, such as embeddings: means and a softmax",
-    options=Options,
+    options=MeansOptions,
     enabled="means",
     build=Means,
     resolve_defaults=resolve_defaults,

@@ -30,7 +30,7 @@ PIECE = 4096  # classes whose outer products are summed at a time
 Product = Callable[[AnyArray, AnyArray], AnyArray]  # of two matrices of one type, float32 or float64
 
 
-class Space(NamedTuple):
+class WhitenedSpace(NamedTuple):
     """Hold a space, whose rows are z = (x - centre) @ into, with columns in the order of falling psi."""
 
     centre: Float64s  # float64[d], mean of all rows
@@ -39,10 +39,10 @@ class Space(NamedTuple):
     psi: Float32s  # float32[d], variance of the class means in each direction
 
 
-def raw(d: int) -> Space:
+def raw(d: int) -> WhitenedSpace:
     """Return the space of the rows as they are, in which means are not shrunken."""
     psi = np.full(d, RAW_PSI, np.float32)
-    return Space(np.zeros(d), np.eye(d, dtype=np.float32), np.eye(d, dtype=np.float32), psi)
+    return WhitenedSpace(np.zeros(d), np.eye(d, dtype=np.float32), np.eye(d, dtype=np.float32), psi)
 
 
 def oas(matrix: Float64s, n: float) -> float:
@@ -53,7 +53,9 @@ def oas(matrix: Float64s, n: float) -> float:
     return min(1.0, above / below) if below > 0 else 1.0
 
 
-def estimate(centre: Float64s, sums: Float64s, n: Float64s, scatter: Float64s, rows: int, product: Product) -> Space:
+def estimate(
+    centre: Float64s, sums: Float64s, n: Float64s, scatter: Float64s, rows: int, product: Product
+) -> WhitenedSpace:
     """Return the space for what has been learned.
 
     Parameters
@@ -103,7 +105,7 @@ def estimate(centre: Float64s, sums: Float64s, n: Float64s, scatter: Float64s, r
     psi = np.clip(psi, LEAST_PSI * min(max(float(psi.max()), 1.0), MOST_PSI), MOST_PSI)
     into = product(np.ascontiguousarray(whitening), np.ascontiguousarray(direction))
     back = product(np.ascontiguousarray(direction.T), np.ascontiguousarray(lower.T * deviation))
-    return Space(centre + mean, into.astype(np.float32), back.astype(np.float32), psi.astype(np.float32))
+    return WhitenedSpace(centre + mean, into.astype(np.float32), back.astype(np.float32), psi.astype(np.float32))
 
 
 def _root(correlation: Float64s, shrinkage: float) -> Float64s:
@@ -120,7 +122,9 @@ def _root(correlation: Float64s, shrinkage: float) -> Float64s:
             shrinkage = min(1.0, 4 * shrinkage)
 
 
-def between_spaces(old: Space, new: Space, product: Product) -> tuple[Float32s, Float32s, Float32s, Float32s]:
+def between_spaces(
+    old: WhitenedSpace, new: WhitenedSpace, product: Product
+) -> tuple[Float32s, Float32s, Float32s, Float32s]:
     """Return how rows and functions of rows change, as a, b, c and e.
 
     These are z_new = z_old @ a + b, V_new = V_old @ c and v_new = v + V_old @ e.

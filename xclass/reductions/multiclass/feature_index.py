@@ -58,7 +58,7 @@ FIRST_CLASSES = 256  # classes for which memory is reserved at first
 class Index(NamedTuple):
     """Hold the rows of the index and the counts of its classes, for kernels."""
 
-    pair: UInt32s  # the rows, see `index_rows.Rows`
+    pair: UInt32s  # the rows, see `index_rows.IndexRows`
     times: Float32s
     wear: Float32s
     bitmap: UInt64s
@@ -74,7 +74,7 @@ class Index(NamedTuple):
     size: Int64s  # int64[1], number of classes
 
 
-class Scratch(NamedTuple):
+class IndexScratch(NamedTuple):
     """Provide buffers for one thread; sums are 0 between examples."""
 
     dot: Float64s  # float64[capacity], sum of w c for each class
@@ -117,7 +117,7 @@ class FeatureIndex:
             ),
             FIRST_CLASSES,
         )  # fmt: skip
-        self._scratches: list[Scratch] = []  # buffers that no thread uses
+        self._scratches: list[IndexScratch] = []  # buffers that no thread uses
         self._kernel = DirectCall(sys.modules[__name__], "propose")
 
     def reserve(self, classes: int) -> None:
@@ -134,7 +134,7 @@ class FeatureIndex:
         scratch = self._scratches.pop() if self._scratches else None
         if scratch is None or len(scratch.dot) < len(self.index.label) or len(scratch.touched) < needed:
             capacity = len(self.index.label)
-            scratch = Scratch(
+            scratch = IndexScratch(
                 np.zeros(capacity), np.zeros(capacity), np.empty(needed, np.int64),
                 np.empty(self.proposals, np.int64), np.empty(self.proposals), np.zeros(capacity),
             )  # fmt: skip
@@ -260,7 +260,7 @@ def cosine(index: Index, dot: float, number: int, total: float) -> float:
 @jit
 def propose(
     index: Index, batch: Batch, share: Float32s, label: Int64s, learns: Bools, again: bool, begin: int, end: int,
-    scratch: Scratch, opinions: Opinions,
+    scratch: IndexScratch, opinions: Opinions,
 ) -> None:  # fmt: skip
     """Add candidates and scores to the examples begin..end-1, and learn each example afterwards.
 
@@ -301,7 +301,7 @@ def propose(
 
 @bare
 def add_rows(
-    index: Index, batch: Batch, share: Float32s, first: int, last: int, learned: bool, scratch: Scratch
+    index: Index, batch: Batch, share: Float32s, first: int, last: int, learned: bool, scratch: IndexScratch
 ) -> tuple[int, int, float]:
     """Add up the scores of all classes that the rows of features first..last-1 contain.
 
@@ -359,7 +359,7 @@ def add_cosines(index: Index, feature: UInt32s, share: Float32s, label: int, add
 
 @bare
 def score_candidates(
-    index: Index, candidate: Int64s, score: Float64s, scratch: Scratch, proposed: int, features: int, total: float
+    index: Index, candidate: Int64s, score: Float64s, scratch: IndexScratch, proposed: int, features: int, total: float
 ) -> None:
     """Append the `proposed` classes in `scratch.best` to the candidates of an example, and score all candidates.
 

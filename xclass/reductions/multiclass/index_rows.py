@@ -23,7 +23,7 @@ from ...system import sparse_memory
 NO_NUMBERS, NO_COUNTS = np.empty(0, np.uint32), np.empty(0, np.float32)
 
 
-class Rows(NamedTuple):
+class IndexRows(NamedTuple):
     """Hold the rows of an index; an Index begins with the same fields."""
 
     # uint32[rows * slots * 2], fewer if the index is packed: number of the class plus 1 (0: empty slot), and its count
@@ -37,10 +37,10 @@ class Rows(NamedTuple):
     first: UInt32s
 
 
-def all_rows(bits: int, slots: int) -> Rows:
+def all_rows(bits: int, slots: int) -> IndexRows:
     """Return 2**bits empty rows."""
     pair, wear = sparse_memory.zeros(2 * slots << bits), np.zeros(1 << bits, np.float32)
-    return Rows(pair, pair.view(np.float32), wear, np.empty(0, np.uint64), np.empty(0, np.uint32))
+    return IndexRows(pair, pair.view(np.float32), wear, np.empty(0, np.uint64), np.empty(0, np.uint32))
 
 
 def packed_rows(
@@ -49,7 +49,7 @@ def packed_rows(
     slot: UInt32s = NO_NUMBERS,
     number: UInt32s = NO_NUMBERS,
     count: Float32s = NO_COUNTS,
-) -> Rows:
+) -> IndexRows:
     """Return 2**bits rows of which few have slots in use, without the others.
 
     `slot`, uint32[n], has the rising positions of the slots in use, and `number` and `count` what they hold.
@@ -57,7 +57,7 @@ def packed_rows(
     bitmap = used_items.new_bitmap(1 << bits)
     first = np.zeros(used_items.fill(bitmap, slot, slots) + 2, np.uint32)
     pair = np.zeros(2 * len(slot), np.uint32)
-    rows = Rows(pair, pair.view(np.float32), np.empty(0, np.float32), bitmap, first)
+    rows = IndexRows(pair, pair.view(np.float32), np.empty(0, np.float32), bitmap, first)
     pack_rows(slot, number, count, slots, rows.pair, rows.times, first)
     return rows
 
@@ -111,7 +111,7 @@ def pack_rows(
     """Write the slots in use of the rows in use one after the other.
 
     A row ends before its first empty slot; if a file has slots after it, they are left out. `packed_rows` explains the
-    first three parameters, and `Rows` those that are written.
+    first three parameters, and `IndexRows` those that are written.
     """
     before = row_number = np.int64(-1)
     filled = following = np.int64(0)

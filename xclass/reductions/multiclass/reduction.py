@@ -27,12 +27,12 @@ from ..core.contract import BatchTask, empty_task
 from ..core.further_passes import FurtherPasses
 from ..core.spec import LearnerSpec
 from ..cpt import binary_nodes
-from ..cpt.binary_nodes import Predictions
+from ..cpt.binary_nodes import TreePredictions
 from ..cpt.options import (
     GROWN,
     table_bits,
 )
-from ..cpt.reduction import Plan, ProbabilityTree
+from ..cpt.reduction import ProbabilityTree, TreePlan
 from . import feature_index, reranking
 from .searched_trees import MOST_ROWS, SearchedTrees
 
@@ -44,7 +44,7 @@ class Multiclass(ProbabilityTree):
 
     # weight of all labelled examples, of those whose label was not proposed, and of those where it was not chosen then
     tallied = ("label_weight", "not_proposed", "not_chosen")
-    scorers: reranking.Scorers
+    scorers: reranking.RerankingScorers
     index: feature_index.FeatureIndex | None
     searched: SearchedTrees | None  # what decides how many trees are searched, None if it is all
 
@@ -62,7 +62,9 @@ class Multiclass(ProbabilityTree):
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         # an averaged learner cannot decide, because it does not keep the scorers of the first pass
         decides = spec.passes > 1 and not spec.testing and not spec.averaged
-        self.passes: FurtherPasses[reranking.Scorers, reranking.Ranked] = FurtherPasses(decides, reranking.copied)
+        self.passes: FurtherPasses[reranking.RerankingScorers, reranking.RankedCandidates] = FurtherPasses(
+            decides, reranking.copied
+        )
         self.rank_kernel = DirectCall(reranking, "rank")
 
     def new_index(self) -> feature_index.FeatureIndex:
@@ -83,7 +85,7 @@ class Multiclass(ProbabilityTree):
     def number_searched(self) -> int:
         return super().number_searched if self.searched is None else self.searched.now
 
-    def begin(self, task: BatchTask) -> Plan:
+    def begin(self, task: BatchTask) -> TreePlan:
         plan = super().begin(task)
         if not task.learn:  # predictions in between do not count
             return plan
@@ -115,14 +117,14 @@ class Multiclass(ProbabilityTree):
         self.list_labels(task, plan.distributions)
         task.plan = plan
 
-    def _try_tree(self, t: int, batch: Batch, plan: Plan, rows: Int64s) -> None:
+    def _try_tree(self, t: int, batch: Batch, plan: TreePlan, rows: Int64s) -> None:
         output, label = self.new_output(len(rows), self.proposals), plan.label[rows]
-        of_tree = Predictions(*[array[t] for array in output])
+        of_tree = TreePredictions(*[array[t] for array in output])
         chosen = batch_ops.pick([(batch, rows)])
         self.members[t].learn_rows(chosen, label, plan.learns[rows], 0, len(rows), of_tree)
         plan.tried[t, rows] = (of_tree.top == label[:, None]).any(axis=1)
 
-    def new_opinions(self, output: Predictions) -> feature_index.Opinions:
+    def new_opinions(self, output: TreePredictions) -> feature_index.Opinions:
         """Return the candidates of the trees, with place for those of the index and its opinion of each."""
         trees, n, k = output.top.shape
         added = self.options.index_candidates if self.index is not None else 0
@@ -163,7 +165,7 @@ class Multiclass(ProbabilityTree):
 
     def _rerank(self, task: BatchTask) -> None:
         """Rerank the candidates and finish the task, as the last stage."""
-        plan: Plan = task.plan
+        plan: TreePlan = task.plan
         task.plan = None
         task.candidates = plan.opinions.candidate
         self._count_proposed(task, plan)
@@ -174,7 +176,7 @@ class Multiclass(ProbabilityTree):
         self._finish(task, plan.output, ranked.p, ranked.top, ranked.top_p)
         self.add_errors(task, ranked.inside)
 
-    def _count_proposed(self, task: BatchTask, plan: Plan) -> None:
+    def _count_proposed(self, task: BatchTask, plan: TreePlan) -> None:
         if self.searched is None or not task.learn or self.repeats:
             return
         label, opinions = plan.label[:, None], plan.opinions
@@ -182,12 +184,12 @@ class Multiclass(ProbabilityTree):
         by_tree = plan.tried | (plan.output.top == label).any(axis=2)
         self.searched.count(plan.learns, by_index, by_tree, np.count_nonzero(plan.output.top[:, :, 0], axis=0))
 
-    def rank_batch(self, task: BatchTask, plan: Plan) -> reranking.Ranked:
+    def rank_batch(self, task: BatchTask, plan: TreePlan) -> reranking.RankedCandidates:
         """Rank the candidates of a batch and learn from it."""
         rank = partial(self._rank, task, plan)
         if not task.learn:
             return rank(self.scorers, plan.learns, self.thread_ranges(task.batch.n))[1]
-        ranked: reranking.Ranked
+        ranked: reranking.RankedCandidates
         self.scorers, ranked = self.passes.rank(
             self.scorers, rank, lambda ranked: -np.log(np.maximum(ranked.p, LEAST_PROBABILITY)), plan.left_out,
             plan.learns, task.batch.weight,
@@ -202,21 +204,26 @@ class Multiclass(ProbabilityTree):
         self.not_proposed += sums[1]
         self.not_chosen += sums[2]
 
-    def new_ranking(self, plan: Plan) -> reranking.Ranked:
+    def new_ranking(self, plan: TreePlan) -> reranking.RankedCandidates:
         n, candidates = plan.opinions.candidate.shape
         return reranking.new_ranking(
             n, candidates if self.listing_options.probabilities else self.listing_options.top_k or 1
         )
 
     def _rank(
-        self, task: BatchTask, plan: Plan, scorers: reranking.Scorers, learns: Bools, jobs: list[tuple[int, int]]
-    ) -> tuple[reranking.Scorers, reranking.Ranked]:
+        self,
+        task: BatchTask,
+        plan: TreePlan,
+        scorers: reranking.RerankingScorers,
+        learns: Bools,
+        jobs: list[tuple[int, int]],
+    ) -> tuple[reranking.RerankingScorers, reranking.RankedCandidates]:
         """Rank the candidates of some examples and learn from them; return the scorers, whose table may be doubled.
 
         `jobs` are begin and end of the examples, for one thread each; a single one if any example is learned.
         """
         ranked = self.new_ranking(plan)
-        proposed = reranking.Proposed(plan.output.top, plan.output.top_p, plan.output.p, plan.opinions)
+        proposed = reranking.ProposedClasses(plan.output.top, plan.output.top_p, plan.output.p, plan.opinions)
         unit = self.options.normalize_features != "none"
         current = [scorers]
 

@@ -16,8 +16,8 @@ Source    This project's own. w, v and the parameters minimise the log loss by A
           steps are small if its slope is small. Each example updates w STEPS times, because one pass would otherwise be
           too short. docs/defaults.md contains the measurements.
 Cost      O(s C) for C proposed classes and s features.
-Names     y class | c index of a candidate | o(y) features of a candidate (`Scratch.offset`) | w weights of a scorer |
-          v, A, B, D, E, M, T parameters that all classes share
+Names     y class | c index of a candidate | o(y) features of a candidate (`RerankingScratch.offset`) |
+          w weights of a scorer | v, A, B, D, E, M, T parameters that all classes share
 Differs   from one-against-all: the scorers of classes that are not proposed learn nothing from an example, except that
           of the label if there is an index. This one is taught as if the label had been proposed with the smallest of
           each o(y), with weight min(1, FIRST_EXAMPLES / n) for the n-th example of its class, because the first
@@ -61,7 +61,7 @@ FIRST_SUM = 0.01  # initial sum of squared slopes of v
 STEP = 0.1  # learning rate of v and of A, B, D, E, M and T
 STEPS = 2  # updates of the scorers per example
 FIRST_EXAMPLES = 5.0  # examples of a class whose scorer learns with full weight although it is not proposed
-# indices into o(y) and `Scorers.state`: v (one for each o(y)), then A, B, D, E, M and T
+# indices into o(y) and `RerankingScorers.state`: v (one for each o(y)), then A, B, D, E, M and T
 MEAN, LARGEST, SUPPORT, COSINE, PROPOSED, BAYES = range(6)
 SLOPE, SHIFT, CLOSENESS, EXPONENT, MIXTURE, SHARPNESS, NUMBERS = range(6, 13)
 OFFSETS = SLOPE
@@ -71,15 +71,15 @@ LIMITS = {
 }  # fmt: skip
 
 
-class Scorers(NamedTuple):
+class RerankingScorers(NamedTuple):
     """Hold the weight table of the scorers and the shared parameters."""
 
-    weights: adagrad.Weights
+    weights: adagrad.SharedWeights
     state: Float64s  # float64[2, NUMBERS], v, A, B, D, E, M and T, and their sums of squared slopes
     constants: int  # number of constant features at the end of each example, 0 or 1
 
 
-class Scratch(NamedTuple):
+class RerankingScratch(NamedTuple):
     """Provide buffers for one thread and up to C candidates."""
 
     h: UInt64s  # uint64[s]
@@ -93,7 +93,7 @@ class Scratch(NamedTuple):
     reported: Float64s  # float64[C], probabilities among the candidates that are reported
 
 
-class Proposed(NamedTuple):
+class ProposedClasses(NamedTuple):
     """Hold the proposals for n examples."""
 
     top: Int64s  # int64[trees, n, k], labels, then 0
@@ -102,7 +102,7 @@ class Proposed(NamedTuple):
     opinions: feature_index.Opinions  # candidates of the trees and the index, and the scores of the index
 
 
-class Ranked(NamedTuple):
+class RankedCandidates(NamedTuple):
     """Hold the results for a batch of n examples; the last two are those of labels, see `label_arrays.span`."""
 
     top: Int64s  # int64[n, k], most probable labels, then 0
@@ -111,41 +111,41 @@ class Ranked(NamedTuple):
     inside: Bools  # bool[n], whether the label is proposed
 
 
-def new_ranking(n: int, k: int) -> Ranked:
-    return Ranked(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
+def new_ranking(n: int, k: int) -> RankedCandidates:
+    return RankedCandidates(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
 
 
 def new_scorers(
     bits: int, kind: int, rate: float, constant: bool, doublings: int = 0, weights_only: bool = False
-) -> Scorers:
+) -> RerankingScorers:
     """Return untrained scorers, with which candidates keep the order in which the trees rank them."""
     state = np.zeros((2, NUMBERS))
     state[0, [MEAN, SLOPE, EXPONENT, SHARPNESS]] = 1.0
     state[1, :SLOPE] = FIRST_SUM
     state[1, SLOPE:] = 1.0
     weights = adagrad.new_weights(bits, kind, rate, False, doublings, weights_only)
-    return Scorers(weights, state, int(constant))
+    return RerankingScorers(weights, state, int(constant))
 
 
-def copied(scorers: Scorers) -> Scorers:
+def copied(scorers: RerankingScorers) -> RerankingScorers:
     return scorers._replace(weights=adagrad.copied(scorers.weights), state=scorers.state.copy())
 
 
-def with_double_capacity(scorers: Scorers) -> Scorers:
+def with_double_capacity(scorers: RerankingScorers) -> RerankingScorers:
     return scorers._replace(weights=adagrad.doubled(scorers.weights))
 
 
-def scratch(batch: Batch, candidates: int) -> Scratch:
+def scratch(batch: Batch, candidates: int) -> RerankingScratch:
     most_features = batch.most_features
     pairs = tagged_words.new_pairs(most_features * (candidates + 1))
-    return Scratch(
+    return RerankingScratch(
         np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
         np.empty(2), pairs,
         np.empty((candidates, OFFSETS)), np.empty(candidates), np.empty(candidates), np.empty(candidates),
     )  # fmt: skip
 
 
-def serialize(archive: Archive, scorers: Scorers) -> Scorers:
+def serialize(archive: Archive, scorers: RerankingScorers) -> RerankingScorers:
     """Save scorers, or return new ones filled from a model.
 
     Sums of squared slopes never fall below their initial values, so they are never 0; parameters are bounded so that
@@ -158,7 +158,7 @@ def serialize(archive: Archive, scorers: Scorers) -> Scorers:
     return scorers._replace(weights=scorers.weights._replace(words=words))
 
 
-def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> probabilities.ClassLists:
+def with_reranked(class_lists: probabilities.ClassLists, ranked: RankedCandidates) -> probabilities.ClassLists:
     """Return the listing of all labels with the probabilities of the ranked labels replaced by those of the scorers.
 
     The remaining probability goes to the other labels in proportion to the trees' probabilities, but each gets less
@@ -189,7 +189,9 @@ def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> prob
 
 
 @bare
-def _load(batch: Batch, log_weight: Float32s, i: Int, unit: bool, exponent: np.float32, scratch: Scratch) -> Int:
+def _load(
+    batch: Batch, log_weight: Float32s, i: Int, unit: bool, exponent: np.float32, scratch: RerankingScratch
+) -> Int:
     """Copy example i with weighted values to `scratch`; return the number of features."""
     begin, end = batch.start[i], batch.start[i + 1]
     total = 0.0
@@ -212,7 +214,7 @@ def _load(batch: Batch, log_weight: Float32s, i: Int, unit: bool, exponent: np.f
 
 
 @bare
-def _locate(weights: adagrad.Weights, scratch: Scratch, count: Int, candidate: Int64s) -> int:
+def _locate(weights: adagrad.SharedWeights, scratch: RerankingScratch, count: Int, candidate: Int64s) -> int:
     """Find and read the words of all candidates of an example; return the number of candidates."""
     size = 0
     while size < candidate.shape[0] and candidate[size] > 0:
@@ -223,7 +225,7 @@ def _locate(weights: adagrad.Weights, scratch: Scratch, count: Int, candidate: I
 
 
 @bare
-def _locate_one(weights: adagrad.Weights, scratch: Scratch, count: Int, c: Int, label: Int) -> None:
+def _locate_one(weights: adagrad.SharedWeights, scratch: RerankingScratch, count: Int, c: Int, label: Int) -> None:
     """Find and prefetch the lines of a label as candidate c."""
     for f in range(count):
         position, tag = tagged_words.locate(weights.words, scratch.h[f], label)
@@ -234,7 +236,7 @@ def _locate_one(weights: adagrad.Weights, scratch: Scratch, count: Int, c: Int, 
 
 @bare
 def _tree_features(
-    top: Int64s, top_p: Float64s, trees: int, i: Int, candidate: Int64s, size: Int, scratch: Scratch
+    top: Int64s, top_p: Float64s, trees: int, i: Int, candidate: Int64s, size: Int, scratch: RerankingScratch
 ) -> float:
     """Compute o(y) of the candidates; return the probability that the trees leave to other classes."""
     k = top.shape[2]
@@ -267,7 +269,7 @@ def _tree_features(
 
 
 @bare
-def _weights_score(scratch: Scratch, count: Int, c: Int) -> float:
+def _weights_score(scratch: RerankingScratch, count: Int, c: Int) -> float:
     """Return w . x for candidate c, 0 if it is not finite."""
     s = ZERO
     for f in range(count):
@@ -276,7 +278,7 @@ def _weights_score(scratch: Scratch, count: Int, c: Int) -> float:
 
 
 @bare
-def _score(scorers: Scorers, scratch: Scratch, count: Int, size: Int) -> float:
+def _score(scorers: RerankingScorers, scratch: RerankingScratch, count: Int, size: Int) -> float:
     """Set `scratch.share` to the probability of each candidate, given that the label is one of them.
 
     Return the logarithm of the sum of e**score of the candidates.
@@ -305,7 +307,9 @@ def _softmax(score: Float64s, size: Int, highest: float, factor: float, share: F
 
 
 @bare
-def _learn_exponent(scorers: Scorers, scratch: Scratch, count: Int, size: Int, truth: Int, weight: np.float64) -> None:
+def _learn_exponent(
+    scorers: RerankingScorers, scratch: RerankingScratch, count: Int, size: Int, truth: Int, weight: np.float64
+) -> None:
     """Update E, the exponent of the weights of features."""
     slope = 0.0
     for c in range(size):
@@ -320,7 +324,13 @@ def _learn_exponent(scorers: Scorers, scratch: Scratch, count: Int, size: Int, t
 
 @bare
 def _other_probability(
-    scorers: Scorers, scratch: Scratch, tree_p: Float64s, trees: int, j: Int, label_learns: bool, weight: np.float64
+    scorers: RerankingScorers,
+    scratch: RerankingScratch,
+    tree_p: Float64s,
+    trees: int,
+    j: Int,
+    label_learns: bool,
+    weight: np.float64,
 ) -> float:
     """Return p(y|x, y not proposed) of label j; learn M if `label_learns`."""
     state = scorers.state
@@ -339,7 +349,7 @@ def _other_probability(
 
 
 @bare
-def _learn_sharpness(state: Float64s, scratch: Scratch, size: Int, truth: Int, weight: np.float64) -> None:
+def _learn_sharpness(state: Float64s, scratch: RerankingScratch, size: Int, truth: Int, weight: np.float64) -> None:
     """Update T, the factor of the scores in the reported probabilities."""
     slope = -scratch.score[truth]
     for c in range(size):
@@ -350,7 +360,13 @@ def _learn_sharpness(state: Float64s, scratch: Scratch, size: Int, truth: Int, w
 
 @bare
 def _update(
-    weights: adagrad.Weights, scratch: Scratch, count: Int, used: Int, c: Int, slope: Float, weight: np.float32
+    weights: adagrad.SharedWeights,
+    scratch: RerankingScratch,
+    count: Int,
+    used: Int,
+    c: Int,
+    slope: Float,
+    weight: np.float32,
 ) -> None:
     """Update the scorer of candidate c by one AdaGrad step, for the first `used` of `count` features.
 
@@ -378,7 +394,13 @@ def _adapt(state: Float64s, parameter: int, slope: float, weight: np.float64) ->
 
 @bare
 def _learn(
-    scorers: Scorers, adapts: bool, scratch: Scratch, count: Int, size: Int, truth: Int, weight: np.float32
+    scorers: RerankingScorers,
+    adapts: bool,
+    scratch: RerankingScratch,
+    count: Int,
+    size: Int,
+    truth: Int,
+    weight: np.float32,
 ) -> None:
     """Train the scorers of all candidates, and v if `adapts` is set, on the candidate `truth`."""
     for repeat in range(STEPS):
@@ -398,7 +420,13 @@ def _learn(
 
 @bare
 def _learn_label(
-    scorers: Scorers, scratch: Scratch, count: Int, size: Int, label: Int, log_total: float, weight: np.float32
+    scorers: RerankingScorers,
+    scratch: RerankingScratch,
+    count: Int,
+    size: Int,
+    label: Int,
+    log_total: float,
+    weight: np.float32,
 ) -> None:
     """Train the scorer of a label that is not proposed, but for its constant; `log_total` is what `_score` returned."""
     weights, state = scorers.weights, scorers.state
@@ -417,8 +445,8 @@ def _learn_label(
 
 @bare
 def rank(
-    scorers: Scorers, unit: bool, batch: Batch, log_weight: Float32s, label: Int64s, learns: Bools, adapts: bool,
-    begin: int, end: int, proposed: Proposed, scratch: Scratch, output: Ranked,
+    scorers: RerankingScorers, unit: bool, batch: Batch, log_weight: Float32s, label: Int64s, learns: Bools,
+    adapts: bool, begin: int, end: int, proposed: ProposedClasses, scratch: RerankingScratch, output: RankedCandidates,
 ) -> int:  # fmt: skip
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
 

@@ -19,11 +19,11 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
-from ..core.base import TAKEN, UNSUITED, Reduction
+from ..core.base import TAKEN, UNSUITED, ReductionRecord
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
-from ..cpt.options import SUPPORTED_OPTIONS, Options, resolve_defaults
-from ..cpt.reduction import Plan, ProbabilityTree
+from ..cpt.options import SUPPORTED_OPTIONS, CptOptions, resolve_defaults
+from ..cpt.reduction import ProbabilityTree, TreePlan
 from ..means import reduction as means
 from . import feature_index, opinion_pool, reranking
 from .opinion_pool import Listed
@@ -43,7 +43,7 @@ class MulticlassWithRows(Multiclass):
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
-        self.means = means.Means(replace(spec, name="means", options=means.Options(means=spec.options.cpt)))
+        self.means = means.Means(replace(spec, name="means", options=means.MeansOptions(means=spec.options.cpt)))
         super().__init__(spec)
         self.pool = opinion_pool.new_state()
         self.has_features = False
@@ -70,7 +70,7 @@ class MulticlassWithRows(Multiclass):
         super().survey(task, vw_exact)
         self.means.skip_large_rows(task)
 
-    def begin(self, task: BatchTask) -> Plan:
+    def begin(self, task: BatchTask) -> TreePlan:
         plan, batch = super().begin(task), task.batch
         if self.has_features:
             return plan
@@ -89,7 +89,7 @@ class MulticlassWithRows(Multiclass):
             )
         return plan._replace(rows_alone=bool(batch.columns) and not self.has_features)
 
-    def learn_rows(self, task: BatchTask, plan: Plan, begin: int, end: int, count: int) -> None:
+    def learn_rows(self, task: BatchTask, plan: TreePlan, begin: int, end: int, count: int) -> None:
         if not plan.rows_alone:
             super().learn_rows(task, plan, begin, end, count)
 
@@ -114,7 +114,7 @@ class MulticlassWithRows(Multiclass):
         self.means.finish(task, plan.by_rows)
         self.add_errors(task, (plan.by_rows.top == plan.label[:, None]).any(axis=1))
 
-    def rank_batch(self, task: BatchTask, plan: Plan) -> reranking.Ranked:
+    def rank_batch(self, task: BatchTask, plan: TreePlan) -> reranking.RankedCandidates:
         ranked, found = super().rank_batch(task, plan), plan.by_rows
         if found is None:
             return ranked
@@ -128,7 +128,7 @@ class MulticlassWithRows(Multiclass):
         )  # fmt: skip
         return result
 
-    def new_ranking(self, plan: Plan) -> reranking.Ranked:
+    def new_ranking(self, plan: TreePlan) -> reranking.RankedCandidates:
         """Return room for all candidates where the opinion of the means joins."""
         if plan.by_rows is None:
             return super().new_ranking(plan)
@@ -177,11 +177,11 @@ def dense(spec: LearnerSpec) -> str:
     return TAKEN if spec.options.rerank else UNSUITED
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="cpt",
     title="Conditional probability tree",
     summary="a tree of probabilities: top k, new classes",
-    options=Options,
+    options=CptOptions,
     enabled="adagrad, cpt",
     build=build,
     resolve_defaults=resolve_defaults,

@@ -22,10 +22,10 @@ from ..core import label_arrays
 
 MOST_ALL = 1024  # labels up to which all of them are proposed
 FREQUENT = 64  # labels that are proposed if there are more
-SEEN = 0  # position in `Labels.state`: number of labels
+SEEN = 0  # position in `FrequentLabels.state`: number of labels
 
 
-class Labels(NamedTuple):
+class FrequentLabels(NamedTuple):
     """Hold the labels seen so far, from 1."""
 
     weight: Float64s  # float64[labels + 1], n by label
@@ -34,11 +34,13 @@ class Labels(NamedTuple):
     state: Int64s  # int64[1]
 
 
-def new_labels() -> Labels:
-    return Labels(np.zeros(1), np.zeros(MOST_ALL, np.int64), np.zeros(FREQUENT, np.int64), np.zeros(1, np.int64))
+def new_labels() -> FrequentLabels:
+    return FrequentLabels(
+        np.zeros(1), np.zeros(MOST_ALL, np.int64), np.zeros(FREQUENT, np.int64), np.zeros(1, np.int64)
+    )
 
 
-def with_labels(labels: Labels, highest: int) -> Labels:
+def with_labels(labels: FrequentLabels, highest: int) -> FrequentLabels:
     """Return the same with room for labels up to `highest`."""
     if highest < len(labels.weight):
         return labels
@@ -47,12 +49,12 @@ def with_labels(labels: Labels, highest: int) -> Labels:
     return labels._replace(weight=weight)
 
 
-def most_proposed(labels: Labels, new: int) -> int:
+def most_proposed(labels: FrequentLabels, new: int) -> int:
     """Return how many labels `propose` may propose for an example, if a batch brings at most `new` new ones."""
     return max(FREQUENT, min(MOST_ALL, int(labels.state[SEEN]) + new))
 
 
-def serialize(archive: Archive, labels: Labels, highest: int) -> Labels:
+def serialize(archive: Archive, labels: FrequentLabels, highest: int) -> FrequentLabels:
     """Save labels up to `highest`, or return those of a model."""
     labels = with_labels(labels, highest)
     weight = labels.weight[: highest + 1]
@@ -69,7 +71,7 @@ def serialize(archive: Archive, labels: Labels, highest: int) -> Labels:
 
 
 @bare
-def count(labels: Labels, label: Int, weight: float) -> None:
+def count(labels: FrequentLabels, label: Int, weight: float) -> None:
     """Count an example of a label."""
     weights, frequent = labels.weight, labels.frequent
     if weights[label] == 0.0:
@@ -90,8 +92,8 @@ def count(labels: Labels, label: Int, weight: float) -> None:
 
 @jit
 def propose(
-    labels: Labels, batch: Batch, label: Int64s, learns: Bools, again: bool, begin: int, end: int, candidate: Int64s,
-    every: Bools,
+    labels: FrequentLabels, batch: Batch, label: Int64s, learns: Bools, again: bool, begin: int, end: int,
+    candidate: Int64s, every: Bools,
 ) -> None:  # fmt: skip
     """Set the candidates of the examples begin..end-1, and count the labels of each afterwards.
 

@@ -55,7 +55,7 @@ class Neighbours(NamedTuple):
     state: Int64s  # int64[NUMBERS]
 
 
-class Scratch(NamedTuple):
+class NeighbourScratch(NamedTuple):
     """Provide buffers for one thread; sums are 0 between examples."""
 
     feature: UInt32s  # uint32[s]
@@ -79,8 +79,8 @@ def new_neighbours() -> Neighbours:
     )  # fmt: skip
 
 
-def new_scratch(most_features: int, labels: int) -> Scratch:
-    return Scratch(
+def new_scratch(most_features: int, labels: int) -> NeighbourScratch:
+    return NeighbourScratch(
         np.empty(most_features, np.uint32), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
         np.zeros(KEPT, np.float32), np.empty(most_features * SLOTS, np.int64),
         np.empty(NEAREST, np.int64), np.empty(NEAREST), np.zeros(labels + 1), np.empty(labels, np.int64),
@@ -122,7 +122,7 @@ def row_of(feature: np.uint32) -> np.int64:
 
 
 @bare
-def add_rows(rows: Neighbours, scratch: Scratch, count: Int) -> int:
+def add_rows(rows: Neighbours, scratch: NeighbourScratch, count: Int) -> int:
     """Add up sim of the examples in the rows of the features; return how many examples there are."""
     oldest = rows.state[EXAMPLES] - KEPT
     touched = 0
@@ -155,7 +155,7 @@ def same_labels(rows: Neighbours, e: int, label: Int64s, first: Int, last: Int) 
 @jit
 def propose(
     rows: Neighbours, weighted: document_frequency.Weighted, label: Int64s, learns: Bools, again: bool, begin: int,
-    end: int, candidate: Int64s, vote: Float64s, scratch: Scratch,
+    end: int, candidate: Int64s, vote: Float64s, scratch: NeighbourScratch,
 ) -> None:  # fmt: skip
     """Add the labels of the nearest examples to the candidates of the examples begin..end-1, and keep each afterwards.
 
@@ -219,7 +219,7 @@ def propose(
 
 
 @bare
-def keep(rows: Neighbours, scratch: Scratch, count: Int, label: Int64s, first: Int, last: Int) -> None:
+def keep(rows: Neighbours, scratch: NeighbourScratch, count: Int, label: Int64s, first: Int, last: Int) -> None:
     """Keep an example of `count` features and the labels first..last-1."""
     rows.state[EXAMPLES] += 1
     number = rows.state[EXAMPLES]

@@ -59,12 +59,12 @@ LARGEST_EXPONENT = 2.0
 LEAST_R, MOST_R = 0.5, 4.0  # between which r is learned
 LEAST_GIVEN_R, MOST_GIVEN_R = 0.001, 1000.0
 LARGEST_PARAMETER = 1e30  # of V, E and b in a model file
-BY_LABEL = {  # fields of `Scorers`: least and largest number in a model file
+BY_LABEL = {  # fields of `RankingScorers`: least and largest number in a model file
     "bias": (-LARGEST_PARAMETER, LARGEST_PARAMETER), "bias_g": (0, LARGEST), "examples": (0, stored_arrays.MAX_SUM),
 }  # fmt: skip
 
 
-class Scorers(NamedTuple):
+class RankingScorers(NamedTuple):
     """Hold what is learned about labels."""
 
     words: tagged_words.Words
@@ -75,7 +75,7 @@ class Scorers(NamedTuple):
     regularisation: Float64s  # float64[2], log r, and its sum
 
 
-class Scratch(NamedTuple):
+class RankingScratch(NamedTuple):
     """Provide buffers for one thread and up to C candidates."""
 
     feature: UInt32s  # uint32[s]
@@ -90,7 +90,7 @@ class Scratch(NamedTuple):
     s: Float32s  # float32[8 * M], scores of these regressors
     slope_s: Float32s  # float32[8 * M], derivatives of the scores with respect to E, of some blocks
     y: Float32s  # float32[8 * M], 1 for labels of the example, -1 for other candidates, 0 for others
-    steps: arow.BlockScratch
+    steps: arow.ArowScratch
     regressor: Int64s  # int64[C], position of each candidate in the arrays by regressor
     score: Float64s  # float64[C], s
     z: Float64s  # float64[C]
@@ -101,7 +101,7 @@ class Scratch(NamedTuple):
     best_score: Float64s  # float64[BEST_SCORES]
 
 
-class Proposed(NamedTuple):
+class ProposedLabels(NamedTuple):
     """Hold the candidates of n examples and what is said about them."""
 
     candidate: Int64s  # int64[n, C], distinct labels from 1, then 0
@@ -110,7 +110,7 @@ class Proposed(NamedTuple):
     every: Bools  # bool[n], whether all labels are candidates
 
 
-class Ranked(NamedTuple):
+class RankedLabels(NamedTuple):
     """Hold the ranked labels of n examples, in falling order of probability."""
 
     label: Int64s  # int64[n, R], from 1, then 0
@@ -119,11 +119,11 @@ class Ranked(NamedTuple):
     log_loss: Float64s  # float64[n], of the candidates that were ranked
 
 
-def new_ranking(n: int, most: int) -> Ranked:
-    return Ranked(np.zeros((n, most), np.int64), np.zeros((n, most)), np.zeros(n, np.int64), np.zeros(n))
+def new_ranking(n: int, most: int) -> RankedLabels:
+    return RankedLabels(np.zeros((n, most), np.int64), np.zeros((n, most)), np.zeros(n, np.int64), np.zeros(n))
 
 
-def serialize(archive: Archive, scorers: Scorers, labels: int) -> Scorers:
+def serialize(archive: Archive, scorers: RankingScorers, labels: int) -> RankingScorers:
     """Save scorers for so many labels, or return new ones filled from a model.
 
     Parameters are bounded so that their products stay finite, and sums of squared slopes are never below the initial 1.
@@ -140,26 +140,26 @@ def serialize(archive: Archive, scorers: Scorers, labels: int) -> Scorers:
     return scorers._replace(words=tagged_words.serialize(archive, "scorers", scorers.words))
 
 
-def copied(scorers: Scorers) -> Scorers:
+def copied(scorers: RankingScorers) -> RankingScorers:
     own = {name: getattr(scorers, name).copy() for name in (*BY_LABEL, "state", "regularisation")}
     return scorers._replace(words=tagged_words.copied(scorers.words), **own)
 
 
-def with_double_capacity(scorers: Scorers) -> Scorers:
+def with_double_capacity(scorers: RankingScorers) -> RankingScorers:
     return scorers._replace(words=tagged_words.doubled(scorers.words))
 
 
-def new_scorers(bits: int, doublings: int, weights_only: bool = False, r: float = 1.0) -> Scorers:
+def new_scorers(bits: int, doublings: int, weights_only: bool = False, r: float = 1.0) -> RankingScorers:
     """Return untrained scorers, r of which is given or begins so; the parameters are those of `adagrad.new_weights`."""
     state = np.zeros((2, NUMBERS))
     state[0, [ONE_, SCORE, COSINE, EXPONENT]] = -1.0, 2.0, 0.5, 1.0
     state[1] = 1.0
     none = np.empty(0, np.float32)
     words = tagged_words.new_words(max(bits - adagrad.LOG2_LINE_SLOTS, 1), doublings, weights_only, EAGER_DOUBLINGS)
-    return with_labels(Scorers(words, none, none, np.empty(0), state, arow.new_regularisation(r)), 1)
+    return with_labels(RankingScorers(words, none, none, np.empty(0), state, arow.new_regularisation(r)), 1)
 
 
-def with_labels(scorers: Scorers, labels: int) -> Scorers:
+def with_labels(scorers: RankingScorers, labels: int) -> RankingScorers:
     """Return the scorers with room for labels up to `labels`."""
     if labels < len(scorers.bias):
         return scorers
@@ -170,10 +170,10 @@ def with_labels(scorers: Scorers, labels: int) -> Scorers:
     return scorers._replace(bias=bias, bias_g=bias_g, examples=examples)
 
 
-def new_scratch(scorers: Scorers, most_features: int, candidates: int, most_labels: int) -> Scratch:
+def new_scratch(scorers: RankingScorers, most_features: int, candidates: int, most_labels: int) -> RankingScratch:
     blocks = candidates + most_labels
     s, slope_s, y = (np.empty(8 * blocks, np.float32) for _ in range(3))
-    return Scratch(
+    return RankingScratch(
         np.empty(most_features, np.uint32), np.empty(most_features, np.float32), np.empty(most_features, np.float32),
         np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(2 * most_features, np.int64),
         np.empty(blocks, np.int64), np.zeros((len(scorers.bias) >> 3) + 1, np.int64), np.empty(8 * blocks, np.int64),
@@ -188,7 +188,7 @@ def new_scratch(scorers: Scorers, most_features: int, candidates: int, most_labe
 
 
 @bare
-def regressor_of(scratch: Scratch, blocks: Int, label: Int) -> tuple[Int, Int]:
+def regressor_of(scratch: RankingScratch, blocks: Int, label: Int) -> tuple[Int, Int]:
     """Return the position of a label in the arrays by regressor, and the number of blocks, its own included."""
     block = label >> 3
     if scratch.number[block] == 0:
@@ -202,7 +202,7 @@ def regressor_of(scratch: Scratch, blocks: Int, label: Int) -> tuple[Int, Int]:
 
 
 @bare
-def score_blocks(scorers: Scorers, scratch: Scratch, count: Int, begin: Int, end: Int) -> None:
+def score_blocks(scorers: RankingScorers, scratch: RankingScratch, count: Int, begin: Int, end: Int) -> None:
     """Set the scores of the regressors of blocks begin..end-1, 0 where they are not finite.
 
     The lines of a block are fetched while those of the one before are read.
@@ -220,7 +220,7 @@ def score_blocks(scorers: Scorers, scratch: Scratch, count: Int, begin: Int, end
 
 
 @bare
-def set_opinions(scorers: Scorers, s: float, score: Float64s, vote: float, label: Int, o: Float64s) -> None:
+def set_opinions(scorers: RankingScorers, s: float, score: Float64s, vote: float, label: Int, o: Float64s) -> None:
     """Set o(y) of a label with score s; `score` is what the index says about it."""
     s = min(max(s, -LARGEST_SCORE), LARGEST_SCORE)
     cosine = max(score[feature_index.COSINE], 0.0)
@@ -247,7 +247,7 @@ def adapt(state: Float64s, number: int, slope: float) -> None:
 
 
 @bare
-def adapt_parameters(scorers: Scorers, scratch: Scratch, count: Int, size: Int, weight: float) -> None:
+def adapt_parameters(scorers: RankingScorers, scratch: RankingScratch, count: Int, size: Int, weight: float) -> None:
     """Update V and E by an example, from the candidates that are ranked."""
     state = scorers.state
     of_exponent = 0.0
@@ -273,8 +273,8 @@ def adapt_parameters(scorers: Scorers, scratch: Scratch, count: Int, size: Int, 
 
 @bare
 def rank(
-    scorers: Scorers, weighted: document_frequency.Weighted, label: Int64s, learns: Bools, adapts: bool, adapts_r: bool,
-    begin: int, end: int, proposed: Proposed, scratch: Scratch, output: Ranked,
+    scorers: RankingScorers, weighted: document_frequency.Weighted, label: Int64s, learns: Bools, adapts: bool,
+    adapts_r: bool, begin: int, end: int, proposed: ProposedLabels, scratch: RankingScratch, output: RankedLabels,
 ) -> int:  # fmt: skip
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
 
@@ -344,7 +344,7 @@ def rank(
                     scorers.examples[label[j]] += np.float64(batch.weight[i])
             score_blocks(scorers, scratch, count, known, blocks)
             biases = arow.Biases(scorers.bias, scorers.bias_g, scratch.place)
-            rule = arow.Rule(arow.r_of(scorers.regularisation), BIAS2, SLACK_ALL if every else SLACK_SOME)
+            rule = arow.ArowRule(arow.r_of(scorers.regularisation), BIAS2, SLACK_ALL if every else SLACK_SOME)
             for j in range(blocks):
                 arow.learn_block(
                     scorers.words, scratch.h, scratch.x, count, scratch.block[j], scratch.s, 8 * j,

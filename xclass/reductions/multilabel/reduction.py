@@ -24,7 +24,7 @@ from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ...options.declare import between, option, refused, warned
 from ..core import label_arrays, label_lists
-from ..core.base import Reduction
+from ..core.base import ReductionRecord
 from ..core.contract import BatchTask
 from ..core.further_passes import FurtherPasses
 from ..core.probabilities import ClassLists
@@ -42,7 +42,7 @@ MOST_ROWS = 256  # examples of a batch, each with up to a thousand candidates
 MOST_LISTED = 64  # labels of an example that are listed at least, where so many are candidates
 
 
-class Options(label_lists.Options):
+class MultilabelOptions(label_lists.LabelListOptions):
     """Declare the options of the default learner of lists of labels."""
 
     multilabel: int = option(
@@ -81,7 +81,7 @@ class Options(label_lists.Options):
     )
 
 
-class Plan(NamedTuple):
+class MultilabelPlan(NamedTuple):
     """Hold what the stages need to know about n examples."""
 
     weighted: document_frequency.Weighted  # its batch has only labels that are learned
@@ -89,7 +89,7 @@ class Plan(NamedTuple):
     learns: Bools  # bool[n]
     left_out: Bools  # bool[n], whether the first pass leaves the example out
     again: bool  # whether the examples were learned in an earlier pass
-    proposed: ranking.Proposed | None = None
+    proposed: ranking.ProposedLabels | None = None
 
 
 class Multilabel(label_lists.MultilabelLearner):
@@ -98,12 +98,14 @@ class Multilabel(label_lists.MultilabelLearner):
     ranks_all = True  # that are candidates
 
     def __init__(self, spec: LearnerSpec) -> None:
-        o: Options = spec.options
+        o: MultilabelOptions = spec.options
         self.options, self.bits = o, spec.binary.bits
         self.set_up(spec, None)
         self.predict_only = spec.binary.predict_only_model
         gd.check_memory(self.bits, adagrad.SLOT_BYTES)
-        self.frequencies: document_frequency.Frequencies = document_frequency.Frequencies(True, spec.constant)
+        self.frequencies: document_frequency.DocumentFrequencies = document_frequency.DocumentFrequencies(
+            True, spec.constant
+        )
         expected = min(o.multilabel, MOST_EXPECTED)  # memory for so many labels need not grow
         self.labels = frequent.with_labels(frequent.new_labels(), expected)
         self.neighbours = neighbours.new_neighbours()
@@ -113,7 +115,9 @@ class Multilabel(label_lists.MultilabelLearner):
         self.largest_step = finite.largest_step(1.0)
         self.scales_examples = True
         decides = spec.passes > 1 and not spec.testing and not spec.averaged
-        self.passes: FurtherPasses[ranking.Scorers, ranking.Ranked] = FurtherPasses(decides, ranking.copied, SURE)
+        self.passes: FurtherPasses[ranking.RankingScorers, ranking.RankedLabels] = FurtherPasses(
+            decides, ranking.copied, SURE
+        )
         self.stages = [self.prepare, self.propose, self._rank]
         self.rank_kernel = DirectCall(ranking, "rank")
 
@@ -133,11 +137,11 @@ class Multilabel(label_lists.MultilabelLearner):
         left_out = np.zeros(batch.n, bool)
         if task.learn:
             left_out, learns = self.passes.begin(learns)
-        task.plan = Plan(weighted, label, learns, left_out, again)
+        task.plan = MultilabelPlan(weighted, label, learns, left_out, again)
 
     def propose(self, task: BatchTask) -> None:
         """Propose labels and learn what proposes them, as the second stage."""
-        plan: Plan = task.plan
+        plan: MultilabelPlan = task.plan
         batch, label, n = plan.weighted.batch, plan.label, task.batch.n
         highest = int(label.max(initial=0))
         if task.learn:
@@ -160,11 +164,11 @@ class Multilabel(label_lists.MultilabelLearner):
         ranges = self.thread_ranges(n)
         jobs = self.passes.jobs(plan.left_out) if task.learn else [(begin, end, False) for begin, end in ranges]
         self.share(job, jobs, n, in_order=task.learn)
-        task.plan = plan._replace(proposed=ranking.Proposed(candidate, score, vote, every))
+        task.plan = plan._replace(proposed=ranking.ProposedLabels(candidate, score, vote, every))
 
     def _rank(self, task: BatchTask) -> None:
         """Rank the candidates, learn from the batch and finish the task, as the last stage."""
-        plan: Plan = task.plan
+        plan: MultilabelPlan = task.plan
         task.plan = None
         assert plan.proposed is not None  # by the previous stage
         task.candidates = plan.proposed.candidate
@@ -178,8 +182,13 @@ class Multilabel(label_lists.MultilabelLearner):
         self._finish(task, ranked)
 
     def _rank_candidates(
-        self, task: BatchTask, plan: Plan, scorers: ranking.Scorers, learns: Bools, jobs: list[tuple[int, int]]
-    ) -> tuple[ranking.Scorers, ranking.Ranked]:
+        self,
+        task: BatchTask,
+        plan: MultilabelPlan,
+        scorers: ranking.RankingScorers,
+        learns: Bools,
+        jobs: list[tuple[int, int]],
+    ) -> tuple[ranking.RankingScorers, ranking.RankedLabels]:
         """Rank the candidates of some examples and learn from them; return the scorers, which may be larger.
 
         `jobs` are begin and end of the examples, for one thread each; a single one if any example is learned.
@@ -208,7 +217,7 @@ class Multilabel(label_lists.MultilabelLearner):
         self.share(job, jobs, task.batch.n, in_order=task.learn)
         return current[0], ranked
 
-    def _finish(self, task: BatchTask, ranked: ranking.Ranked) -> None:
+    def _finish(self, task: BatchTask, ranked: ranking.RankedLabels) -> None:
         listed = np.arange(ranked.label.shape[1]) < ranked.count[:, None]
         start = np.concatenate([[0], np.cumsum(ranked.count)])
         label = ranked.label[listed] - 1 + self.lowest
@@ -250,12 +259,12 @@ def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     feature_index.check_sizes(arrays, SLOTS, INDEX_BITS)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="multilabel",
     title="Lists of labels",
     summary="lists of labels; the default for them",
     labels="multilabel",
-    options=Options,
+    options=MultilabelOptions,
     enabled=ENABLED,
     build=Multilabel,
     check=label_lists.check,

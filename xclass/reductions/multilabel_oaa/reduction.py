@@ -27,7 +27,7 @@ from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ...options.declare import option
 from ..core import label_arrays, label_lists
-from ..core.base import Reduction
+from ..core.base import ReductionRecord
 from ..core.contract import BatchTask
 from ..core.label_report import LabelLists
 from ..core.probabilities import ClassLists
@@ -39,7 +39,7 @@ RATE, DECAY = 0.25, 0.6  # learning rate of squared loss, and its factor after e
 LOG_ODDS, LABELS, LINKED = range(3)  # what scores are: log odds, estimates of the label -1 or 1, probabilities
 
 
-class Options(label_lists.Options):
+class MultilabelOaaOptions(label_lists.LabelListOptions):
     multilabel_oaa: int = option(
         "number of labels; an example has any number of the labels 0..K-1, such as `1,5,7 | words`",
         metavar="K",
@@ -228,12 +228,12 @@ def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     stored_arrays.check_rows(label_lists.COUNTS, arrays, spec.options.multilabel_oaa + 1)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="multilabel_oaa",
     title="One against all, for lists of labels",
     summary="lists of labels: one regressor per label",
     labels="multilabel",
-    options=Options,
+    options=MultilabelOaaOptions,
     enabled=ENABLED,
     build=MultilabelOaa,
     check=label_lists.check,

@@ -34,7 +34,7 @@ CHUNK = 64  # classes compared at once with the best score
 MOST_FEATURES_IN_BLOCKS = 1 << 13
 
 
-class Inputs(NamedTuple):
+class OaaInputs(NamedTuple):
     """Hold a batch of n examples and say which classes learn from each."""
 
     batch: Batch
@@ -54,7 +54,7 @@ class ClassScores(NamedTuple):
     scores: Float32s  # float32[n, K], scores of all classes, or float32[0, K] if they are not wanted
 
 
-class Scratch(NamedTuple):
+class ClassRowScratch(NamedTuple):
     """Provide buffers for one example of s features and for one block of classes."""
 
     row: Int64s  # int64[s], row of each feature
@@ -74,11 +74,11 @@ class Scratch(NamedTuple):
     shared: Float32s  # float32[blocks, rows], N of all classes of a block for a row; 0 if it differs or is not known
 
 
-def new_scratch(most_features: int, rows: int, block: int, classes: int) -> Scratch:
+def new_scratch(most_features: int, rows: int, block: int, classes: int) -> ClassRowScratch:
     """Return buffers for `learn_batch`, for at most `most_features` features and `classes` in blocks of `block`."""
     s, p, y = (np.empty(block, np.float32) for _ in range(3))
     d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(5))
-    return Scratch(
+    return ClassRowScratch(
         np.empty(most_features, np.int64), np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
         np.empty(most_features, np.int64), np.empty(rows, np.int64), s, p, y, d, g2, q, norm, u,
         np.empty(min(most_features, MOST_FEATURES_IN_BLOCKS) * BLOCK, np.float32),
@@ -90,7 +90,9 @@ def new_scratch(most_features: int, rows: int, block: int, classes: int) -> Scra
 
 
 @bare
-def _find_rows(table: gd.Table, rows: np.uint64, batch: Batch, i: int, row: Int64s, place: UInt64s, x: Float32s) -> int:
+def _find_rows(
+    table: gd.WeightTable, rows: np.uint64, batch: Batch, i: int, row: Int64s, place: UInt64s, x: Float32s
+) -> int:
     """Fill in the rows, places and values of the features of example i; return their number."""
     begin, end = batch.start[i], batch.start[i + 1]
     for f in range(end - begin):
@@ -103,7 +105,9 @@ def _find_rows(table: gd.Table, rows: np.uint64, batch: Batch, i: int, row: Int6
 
 
 @bare
-def _score_block(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: int, size: int, s: Float32s) -> None:
+def _score_block(
+    table: gd.WeightTable, place: UInt64s, x: Float32s, count: int, c: int, size: int, s: Float32s
+) -> None:
     """Compute the scores `s[:size]` (float32) of the classes [c, c + size)."""
     for j in range(size):
         s[j] = ZERO
@@ -117,8 +121,8 @@ def _score_block(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: in
 
 @bare
 def _block_is_safe(
-    table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, c: int, size: int, g2: Float32s,
-    weight: np.float32, clock: np.float64,
+    table: gd.WeightTable, rule: gd.UpdateRule, place: UInt64s, x: Float32s, count: int, c: int, size: int,
+    g2: Float32s, weight: np.float32, clock: np.float64,
 ) -> bool:  # fmt: skip
     """Return whether the steps of the classes [c, c + size) are known to keep all numbers finite, see `finite`."""
     most = weight if rule.loss == loss.LOGISTIC else MOST_SQUARED * weight
@@ -141,8 +145,8 @@ def _block_is_safe(
 
 @bare
 def _learn_block(
-    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, shared: Float32s, c: int, size: int,
-    weight: np.float32, clock: np.float64,
+    table: gd.WeightTable, rule: gd.UpdateRule, scratch: ClassRowScratch, count: int, shared: Float32s, c: int,
+    size: int, weight: np.float32, clock: np.float64,
 ) -> bool:  # fmt: skip
     """Update the neighbouring classes [c, c + size) by the default rule and its loss, as `gd.learn` does.
 
@@ -174,8 +178,8 @@ def _learn_block(
 
 @bare
 def _learn_run(
-    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, shared: Float32s, everyone: bool, first: int,
-    begin: int, end: int, weight: np.float32, clock: np.float64,
+    table: gd.WeightTable, rule: gd.UpdateRule, scratch: ClassRowScratch, count: int, shared: Float32s, everyone: bool,
+    first: int, begin: int, end: int, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
     """Update the classes of a block from `begin` to `end`, whose first is `first`; see `_learn_block`.
 
@@ -299,7 +303,9 @@ def _link(p: Float32s, size: int) -> None:
 
 
 @on_demand
-def _score_one_by_one(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: int, size: int, s: Float32s) -> None:
+def _score_one_by_one(
+    table: gd.WeightTable, place: UInt64s, x: Float32s, count: int, c: int, size: int, s: Float32s
+) -> None:
     """Compute the scores `s[:size]` (float32) of the classes [c, c + size), whose weights are shrunk."""
     for j in range(size):
         s[j] = gd.score(table, place, x, count, np.uint64(c + j), ZERO)
@@ -307,7 +313,7 @@ def _score_one_by_one(table: gd.Table, place: UInt64s, x: Float32s, count: int, 
 
 @on_demand
 def _learn_one_by_one(
-    table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, c: int, size: int, p: Float32s,
+    table: gd.WeightTable, rule: gd.UpdateRule, place: UInt64s, x: Float32s, count: int, c: int, size: int, p: Float32s,
     y: Float32s, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
     """Update the classes [c, c + size) by any rule and loss."""
@@ -319,8 +325,8 @@ def _learn_one_by_one(
 
 @on_demand
 def _learn_sampled(
-    table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, label: int, sampled: Int32s, begin: int,
-    end: int, classes: int, weight: np.float32, clock: np.float64,
+    table: gd.WeightTable, rule: gd.UpdateRule, place: UInt64s, x: Float32s, count: int, label: int, sampled: Int32s,
+    begin: int, end: int, classes: int, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
     """Update those of the class `label` of an example and of its `sampled` classes that are in [begin, end)."""
     draws = len(sampled)
@@ -339,8 +345,8 @@ def _learn_sampled(
 
 @jit
 def learn_batch(
-    table: gd.Table, rule: gd.Rule, rows: np.uint64, begin: int, end: int, link: bool, inputs: Inputs,
-    output: ClassScores, scratch: Scratch,
+    table: gd.WeightTable, rule: gd.UpdateRule, rows: np.uint64, begin: int, end: int, link: bool, inputs: OaaInputs,
+    output: ClassScores, scratch: ClassRowScratch,
 ) -> None:  # fmt: skip
     """Score and train the classes [begin, end) on every example of a batch, in order.
 

@@ -24,10 +24,10 @@ from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
-from ...options.declare import Facts, OptionGroup, Search, conflict, no_effect, one_of, option
+from ...options.declare import Facts, OptionGroup, SearchRange, conflict, no_effect, one_of, option
 from ..core import label_arrays, probabilities
-from ..core.base import Reduction, split_range
-from ..core.calibration import Report
+from ..core.base import ReductionRecord, split_range
+from ..core.calibration import LabelStatistics
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from . import class_rows, scorers
@@ -41,12 +41,12 @@ ENABLED = "gd, scorer-identity, oaa"
 NO_PROBABILITY = 999.0  # log loss if the label's probability is 0, as in VW
 
 
-def _tried(facts: Facts) -> Search | None:
+def _tried(facts: Facts) -> SearchRange | None:
     """Return the number of classes if the time of one regressor for each class is acceptable."""
     return one_of(facts.classes) if float(facts.examples) * facts.classes <= MOST_WORK else None
 
 
-class Options(OptionGroup):
+class OaaOptions(OptionGroup):
     oaa: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True, search=_tried)
     scores: bool = option("predict the score of every class")
     indexing: int = option(
@@ -90,7 +90,7 @@ def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     """Return the lowest label, the highest label and the option that sets them."""
-    o: Options = spec.options
+    o: OaaOptions = spec.options
     low = 1 if o.indexing is None else o.indexing
     return low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else "")
 
@@ -107,11 +107,11 @@ def _kind(spec: LearnerSpec) -> str:
 class OneAgainstAll(scorers.ClassScorers):
     """Learn and predict with one scorer per class (`--oaa`)."""
 
-    report: Report
+    report: LabelStatistics
 
     def __init__(self, spec: LearnerSpec) -> None:
         super().__init__(spec)
-        o: Options = spec.options
+        o: OaaOptions = spec.options
         self.options = o
         self.lists_scores = bool(o.scores or spec.wanted.listing_options.probabilities)
         self.enabled = ENABLED + _kind(spec)
@@ -250,7 +250,7 @@ class OneAgainstAll(scorers.ClassScorers):
         self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
         self.needs_probabilities = wanted.needs_probabilities
         self.link = self.learner_options.link == "logistic" and not self.listing_options.probabilities
-        self.report = Report(self.listing_options, unknown_labels="labels that are no class")
+        self.report = LabelStatistics(self.listing_options, unknown_labels="labels that are no class")
 
     # model
 
@@ -279,11 +279,11 @@ class OneAgainstAll(scorers.ClassScorers):
                 class_rows.shuffle(self.order, self.random)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="oaa",
     title="One against all",
     summary="one regressor per class, for up to a few thousand",
-    options=Options,
+    options=OaaOptions,
     enabled=ENABLED,
     build=OneAgainstAll,
     check=check,

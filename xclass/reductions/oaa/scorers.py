@@ -14,7 +14,7 @@ from ...kernels.constants import LARGEST
 from ...kernels.direct import DirectCall
 from ...system import thread_limit
 from ..core import probabilities
-from ..core.base import Learner, split_range
+from ..core.base import Reduction, split_range
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 from . import class_rows
@@ -26,7 +26,7 @@ LOG2_SLOTS_PER_CLASS = 12  # log2 of the slots per class if -b is not given
 LEAST_SHARE = 0.02  # with squared loss, the least probability of a class before normalisation, times K
 
 
-class ClassScorers(Learner):
+class ClassScorers(Reduction):
     """Score and train one scorer per class."""
 
     link: bool = False  # whether predictions pass through the logistic link
@@ -80,7 +80,7 @@ class ClassScorers(Learner):
 
     @abstractmethod
     def labels_of(self, task: BatchTask) -> tuple[Any, ...]:
-        """Return the 0-based classes of the examples, see `class_rows.Inputs`, which of them learn, and more."""
+        """Return the 0-based classes of the examples, see `class_rows.OaaInputs`, which of them learn, and more."""
 
     def sample(self, label: Int64s, learns: Bools) -> Int32s:
         """Return the negative classes that learn from each example, without columns if all learn."""
@@ -112,7 +112,7 @@ class ClassScorers(Learner):
         best = np.empty((len(self.shares), n), np.int64)
         best_score = np.empty((len(self.shares), n), np.float32)
         most_features = batch.most_features
-        inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock, self.classes, self.clips)
+        inputs = class_rows.OaaInputs(batch, label, learns, sampled, task.clock, self.classes, self.clips)
 
         def run_share(t: int) -> None:
             table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)

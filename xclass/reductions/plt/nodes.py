@@ -25,14 +25,14 @@ from ..core import label_arrays
 from ..cpt import binary_nodes, label_tree
 from ..multilabel import features
 from . import search
-from .search import Found, Search
+from .search import FoundLabels, LabelSearch
 
 NODES = label_tree.NODES
 LANES = 8  # children of a block
 SLOPE = np.float32(3)  # of the logistic function of scores, which are 1 or -1 at the margin
 LARGEST_EXPONENT = np.float32(30)
 OPEN, MARKED = 0, 1  # indices into Rows.size
-BIAS_SQUARE, TOLERANCE = np.float32(0.3), np.float32(0.1)  # see `arow.Rule`
+BIAS_SQUARE, TOLERANCE = np.float32(0.3), np.float32(0.1)  # see `arow.ArowRule`
 LEAST_R, MOST_R = 1.0, 4.0  # between which r is learned
 ROOT_BLOCK = 0  # the root's own regressor is in lane 0 of a block that has no other
 
@@ -46,7 +46,7 @@ class Nodes(NamedTuple):
     regularisation: Float64s  # float64[2], log r, and its sum of squared slopes, see `arow`
 
 
-class Rows(NamedTuple):
+class OpenedBlocks(NamedTuple):
     """Hold what is known about the blocks that were opened for an example."""
 
     of_top: Int64s  # int64[m], row of the block whose top the node is, plus 1; 0 between examples
@@ -66,14 +66,14 @@ class Growth(NamedTuple):
     adapts_r: bool
 
 
-class Scratch(NamedTuple):
+class PltScratch(NamedTuple):
     """Hold one thread's scratch for an example."""
 
     h: UInt64s  # uint64[s]
     x: Float32s  # float32[s]
     feature: UInt32s  # uint32[s], as the features are in the batch
     change: Float32s  # float32[s], scratch
-    rows: Rows
+    rows: OpenedBlocks
     heap_p: Float32s  # float32[m + 8], probabilities of the nodes in the heap
     heap_node: Int64s  # int64[m + 8]
     best: Int64s  # int64[least], scratch for the most probable labels that the heap has
@@ -83,10 +83,10 @@ class Scratch(NamedTuple):
     y: Float32s  # float32[8]
     own: Float32s  # float32[8], score of the root
     at_root: Int64s  # int64[8], 0
-    block: arow.BlockScratch
+    block: arow.ArowScratch
 
 
-def new_nodes(tree: label_tree.Tree, words: tagged_words.Words) -> Nodes:
+def new_nodes(tree: label_tree.ClassTree, words: tagged_words.Words) -> Nodes:
     """Return regressors of a tree that have learned nothing."""
     m = len(tree.left)
     bias = np.full(m, -ONE)
@@ -94,21 +94,21 @@ def new_nodes(tree: label_tree.Tree, words: tagged_words.Words) -> Nodes:
     return Nodes(words, bias, np.zeros(m, np.float32), arow.new_regularisation())
 
 
-def with_capacity(nodes: Nodes, tree: label_tree.Tree) -> Nodes:
+def with_capacity(nodes: Nodes, tree: label_tree.ClassTree) -> Nodes:
     """Return the same regressors with space for the nodes of a larger tree."""
     larger = new_nodes(tree, nodes.words)._replace(regularisation=nodes.regularisation)
     larger.bias[: len(nodes.bias)], larger.seen[: len(nodes.seen)] = nodes.bias, nodes.seen
     return larger
 
 
-def new_scratch(tree: label_tree.Tree, size: int, least: int) -> Scratch:
+def new_scratch(tree: label_tree.ClassTree, size: int, least: int) -> PltScratch:
     """Return scratch for examples of at most `size` features, and searches for at most `least` labels or all."""
     m = len(tree.left)
     rows = m // 2 + 2
     labels = m // 2 + 1
-    return Scratch(
+    return PltScratch(
         np.empty(size, np.uint64), np.empty(size, np.float32), np.empty(size, np.uint32), np.empty(size, np.float32),
-        Rows(
+        OpenedBlocks(
             np.zeros(m, np.int64), np.empty(rows, np.int64), np.empty(8 * rows, np.float32),
             np.empty(8 * rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64), np.zeros(2, np.int64),
         ),
@@ -124,7 +124,7 @@ def new_scratch(tree: label_tree.Tree, size: int, least: int) -> Scratch:
 
 
 @bare
-def load(weighted: document_frequency.Weighted, i: int, scratch: Scratch) -> Int:
+def load(weighted: document_frequency.Weighted, i: int, scratch: PltScratch) -> Int:
     """Load the features of example i that have a value; return their number."""
     count: Int = np.int64(features.load(weighted, i, 1.0, scratch.feature, scratch.x, scratch.change))
     for f in range(count):
@@ -141,7 +141,7 @@ def probability(s: np.float32) -> np.float32:
 
 
 @bare
-def lane_of(tree: label_tree.Tree, a: Int) -> Int:
+def lane_of(tree: label_tree.ClassTree, a: Int) -> Int:
     """Return the lane of a child of a block."""
     q: Int = tree.place[a] & 7
     if q == 1:
@@ -153,7 +153,7 @@ def lane_of(tree: label_tree.Tree, a: Int) -> Int:
 
 
 @bare
-def top_of(tree: label_tree.Tree, a: Int) -> Int:
+def top_of(tree: label_tree.ClassTree, a: Int) -> Int:
     """Return the top of the block that has a node as a child, or inside; that of the root is the root."""
     if a > 0:
         a = np.int64(tree.parent[a])
@@ -163,7 +163,7 @@ def top_of(tree: label_tree.Tree, a: Int) -> Int:
 
 
 @bare
-def _list_children(tree: label_tree.Tree, top: Int, node: Int64s, first: Int) -> None:
+def _list_children(tree: label_tree.ClassTree, top: Int, node: Int64s, first: Int) -> None:
     """Write the children of a block to `node[first:first + 8]`, by lane."""
     for q in range(LANES):
         node[first + q] = -1
@@ -178,7 +178,7 @@ def _list_children(tree: label_tree.Tree, top: Int, node: Int64s, first: Int) ->
 
 
 @bare
-def open_row(tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, top: Int) -> Int:
+def open_row(tree: label_tree.ClassTree, nodes: Nodes, scratch: PltScratch, count: Int, top: Int) -> Int:
     """Return the row of a block, which is scored if it was not yet."""
     rows = scratch.rows
     if rows.of_top[top] > 0:
@@ -201,7 +201,7 @@ def open_row(tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, 
 
 
 @bare
-def close_rows(scratch: Scratch) -> None:
+def close_rows(scratch: PltScratch) -> None:
     """Forget what is known, at the end of an example."""
     rows = scratch.rows
     for row in range(rows.size[OPEN]):
@@ -210,7 +210,7 @@ def close_rows(scratch: Scratch) -> None:
 
 
 @bare
-def root_score(nodes: Nodes, scratch: Scratch, count: Int) -> np.float32:
+def root_score(nodes: Nodes, scratch: PltScratch, count: Int) -> np.float32:
     """Return the score of the root, which has no weights before an example without a label."""
     s: np.float32 = nodes.bias[0]
     if nodes.seen[0] > ZERO:
@@ -222,7 +222,9 @@ def root_score(nodes: Nodes, scratch: Scratch, count: Int) -> np.float32:
 
 
 @bare
-def find_best(tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, wanted: Search, i: Int) -> int:
+def find_best(
+    tree: label_tree.ClassTree, nodes: Nodes, scratch: PltScratch, count: Int, wanted: LabelSearch, i: Int
+) -> int:
     """Find the best labels of example i, which is loaded; return how many.
 
     `scratch.label` and `scratch.p` are written, best first. Nodes are opened in falling order of their probabilities;
@@ -264,7 +266,7 @@ def find_best(tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int,
 
 
 @bare
-def mark(tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, leaf: Int) -> None:
+def mark(tree: label_tree.ClassTree, nodes: Nodes, scratch: PltScratch, count: Int, leaf: Int) -> None:
     """Mark the lanes on the path to a leaf as positive, opening their rows."""
     rows, a = scratch.rows, leaf
     while a > 0:
@@ -282,7 +284,7 @@ def mark(tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, leaf
 
 
 @bare
-def _begin(nodes: Nodes, rows: Rows, first: Int, lane: Int) -> None:
+def _begin(nodes: Nodes, rows: OpenedBlocks, first: Int, lane: Int) -> None:
     """Let the child in a lane be sure of 1, if the block has never learned: so far all examples of it are below it."""
     for q in range(first, first + LANES):
         a = rows.node[q]
@@ -293,7 +295,7 @@ def _begin(nodes: Nodes, rows: Rows, first: Int, lane: Int) -> None:
 
 
 @bare
-def _side(rows: Rows, first: Int, last: Int) -> float:
+def _side(rows: OpenedBlocks, first: Int, last: Int) -> float:
     """Return the sum of the probabilities of the children in some lanes."""
     total = 0.0
     for q in range(first, last):
@@ -303,7 +305,9 @@ def _side(rows: Rows, first: Int, last: Int) -> float:
 
 
 @bare
-def insert(tree: label_tree.Tree, nodes: Nodes, growth: Growth, scratch: Scratch, count: Int, label: Int) -> Int:
+def insert(
+    tree: label_tree.ClassTree, nodes: Nodes, growth: Growth, scratch: PltScratch, count: Int, label: Int
+) -> Int:
     """Insert a new label into the tree; return its leaf.
 
     It descends as `binary_nodes.objective` says. The probability of right is the share of the children on the right.
@@ -349,11 +353,11 @@ def insert(tree: label_tree.Tree, nodes: Nodes, growth: Growth, scratch: Scratch
 
 @bare
 def train(
-    tree: label_tree.Tree, nodes: Nodes, scratch: Scratch, count: Int, weight: np.float32, empty: bool
+    tree: label_tree.ClassTree, nodes: Nodes, scratch: PltScratch, count: Int, weight: np.float32, empty: bool
 ) -> None:  # fmt: skip
     """Train the children of the blocks that `mark` has marked; if the example is `empty`, the root learns -1."""
     rows, y = scratch.rows, scratch.y
-    rule = arow.Rule(arow.r_of(nodes.regularisation), BIAS_SQUARE, TOLERANCE)
+    rule = arow.ArowRule(arow.r_of(nodes.regularisation), BIAS_SQUARE, TOLERANCE)
     if empty or nodes.seen[0] > ZERO:
         scratch.own[0] = root_score(nodes, scratch, count)
         y[:] = ZERO
@@ -375,9 +379,9 @@ def train(
 
 @bare
 def learn_batch(
-    tree: label_tree.Tree, nodes: Nodes, growth: Growth, wanted: Search, batch: Batch,
-    weighted: document_frequency.Weighted, label: Int64s, learned: Bools, begin: int, end: int, scratch: Scratch,
-    found: Found,
+    tree: label_tree.ClassTree, nodes: Nodes, growth: Growth, wanted: LabelSearch, batch: Batch,
+    weighted: document_frequency.Weighted, label: Int64s, learned: Bools, begin: int, end: int, scratch: PltScratch,
+    found: FoundLabels,
 ) -> int:  # fmt: skip
     """Search the best labels of examples begin..end-1, and train on those that are learned.
 

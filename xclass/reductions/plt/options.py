@@ -17,7 +17,7 @@ def _is_file(tree: str | None) -> bool:
     return tree not in (None, *GROWN, SAMPLED)
 
 
-class Options(label_lists.Options):
+class PltOptions(label_lists.LabelListOptions):
     """Declare the options of probabilistic label trees."""
 
     plt: int = option(
@@ -99,7 +99,7 @@ class Options(label_lists.Options):
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options whose defaults depend on other options."""
-    o: Options = spec.options
+    o: PltOptions = spec.options
     size = SLOT_BYTES << tagged_words.START_BITS
     sizes = tagged_words.default_sizes(spec.binary.bits, o.max_doublings, size)
     return {**gd.resolve_defaults(spec.binary, 1, True), **sizes, "loss_function": "hinge"}

@@ -36,15 +36,15 @@ from ...errors import DataError
 from ...kernels.constants import LARGEST, ONE
 from ...model.archive import Archive
 from ..core import label_arrays, label_lists, probabilities
-from ..core.base import Reduction
-from ..core.calibration import Result
+from ..core.base import ReductionRecord
+from ..core.calibration import ResultFile
 from ..core.contract import BatchTask
 from ..core.label_lists import MultilabelLearner
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
 from ..cpt import binary_nodes, label_tree, sampled_tree, tree_file
 from . import nodes, options, search
-from .options import GROWN, SAMPLED, Options
+from .options import GROWN, SAMPLED, PltOptions
 
 MANY = 0.01  # threshold below which an example may have very many labels above it
 FIRST_ROOM = 16  # labels found for an example that are expected at first
@@ -64,7 +64,7 @@ class LabelTree(MultilabelLearner):
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
-        o: Options = spec.options
+        o: PltOptions = spec.options
         self.options = o
         self.set_up(spec, None)
         self.bits, self.loaded = spec.binary.bits, spec.loaded
@@ -74,21 +74,21 @@ class LabelTree(MultilabelLearner):
         lines = max(self.bits - adagrad.LOG2_LINE_SLOTS, 1)
         words = tagged_words.new_words(lines, o.max_doublings or 0, spec.wanted.weights_only)
         self._set_tree(label_tree.empty_tree(min(o.plt, MOST_RESERVED)), words)
-        self.frequencies: document_frequency.Frequencies = document_frequency.Frequencies(
+        self.frequencies: document_frequency.DocumentFrequencies = document_frequency.DocumentFrequencies(
             False, spec.constant, spec.wanted.weights_only
         )
         self.alpha = {"balanced": 1.0, "random": binary_nodes.RANDOM}.get(o.plt_tree, o.plt_alpha)
         self.random = np.array([spec.seed], np.uint64)
         self.largest_step = finite.largest_step(1.0)
         self.names = spec.names
-        self.sample: sampled_tree.Sample | None = None
+        self.sample: sampled_tree.TreeSample | None = None
         if not spec.loaded and not spec.testing and o.plt_tree == SAMPLED:
-            self.sample = sampled_tree.Sample(o.tree_sample)
+            self.sample = sampled_tree.TreeSample(o.tree_sample)
         elif not spec.loaded and o.plt_tree not in GROWN:
             self._set_tree(self._read(o.plt_tree), words)
         self.stages = [self.prepare, self._learn_batch]
 
-    def _set_tree(self, tree: label_tree.Tree, words: tagged_words.Words) -> None:
+    def _set_tree(self, tree: label_tree.ClassTree, words: tagged_words.Words) -> None:
         self.tree, self.nodes = tree, nodes.new_nodes(tree, words)
 
     # the initial tree
@@ -111,7 +111,7 @@ class LabelTree(MultilabelLearner):
             self._set_tree(tree, self.nodes.words)
         self.sample = None
 
-    def _read(self, path: str) -> label_tree.Tree:
+    def _read(self, path: str) -> label_tree.ClassTree:
         if not os.path.exists(path):
             choices = ", ".join((*GROWN, SAMPLED))
             raise DataError(f"{path}: there is no such file; give --plt_tree {choices}, or the name of a file")
@@ -149,9 +149,9 @@ class LabelTree(MultilabelLearner):
         """Predict and learn a batch; batches that are only predicted are split over threads."""
         label = self.positives(task) + 1
         batch, learned, weighted = task.batch, task.learned(), task.plan
-        wanted = search.Search(self.most_ranked, np.float32(self.least), self.known(task))
+        wanted = search.LabelSearch(self.most_ranked, np.float32(self.least), self.known(task))
         count = np.empty(batch.n, np.int64)
-        parts: dict[int, search.Found] = {}
+        parts: dict[int, search.FoundLabels] = {}
         growth = nodes.Growth(self.alpha, self.random, not self.repeats)
 
         def job(begin: int, end: int) -> None:
@@ -183,7 +183,7 @@ class LabelTree(MultilabelLearner):
             self.tree = label_tree.with_double_capacity(self.tree)
             self.nodes = nodes.with_capacity(self.nodes, self.tree)
 
-    def _lists(self, parts: Sequence[search.Found]) -> ClassLists:
+    def _lists(self, parts: Sequence[search.FoundLabels]) -> ClassLists:
         """Return the labels found for the parts of a batch."""
         label = np.concatenate([part.label[: part.size[0]] for part in parts]) - 1 + self.lowest
         p = np.concatenate([part.p[: part.size[0]] for part in parts])
@@ -197,7 +197,7 @@ class LabelTree(MultilabelLearner):
         weighted = self.frequencies.weighted_counts(batch, np.zeros(1, bool))
         scratch = nodes.new_scratch(self.tree, batch.most_features, least)
         count = nodes.load(weighted, 0, scratch)
-        wanted = search.Search(least, np.float32(self.threshold), np.array([self.named]))
+        wanted = search.LabelSearch(least, np.float32(self.threshold), np.array([self.named]))
         found = nodes.find_best(self.tree, self.nodes, scratch, count, wanted, 0)
         x = np.zeros_like(batch.value)
         x[weighted.batch.value != 0] = scratch.x[:count]
@@ -205,7 +205,7 @@ class LabelTree(MultilabelLearner):
 
     # results and model
 
-    def results(self) -> list[Result]:
+    def results(self) -> list[ResultFile]:
         results = super().results()
         if self.options.save_tree is not None:
             names = self.names if self.lowest else ()
@@ -231,11 +231,11 @@ class LabelTree(MultilabelLearner):
         self.serialize_counts(archive)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="plt",
     title="Probabilistic label tree",
     summary="lists of labels: a tree of regressors, for thousands",
-    options=Options,
+    options=PltOptions,
     labels="multilabel",
     enabled="plt",
     build=LabelTree,

@@ -13,7 +13,7 @@ from ...array_types import Float32s, Int, Int64s
 from ...kernels.jit import bare
 
 
-class Search(NamedTuple):
+class LabelSearch(NamedTuple):
     """Say what a search for labels finds."""
 
     least: int  # number of labels to find, the most probable ones; below it, labels of any probability are found
@@ -21,7 +21,7 @@ class Search(NamedTuple):
     known: Int64s  # int64[n], how many labels each example may get, the first ones
 
 
-class Found(NamedTuple):
+class FoundLabels(NamedTuple):
     """Hold the labels found for some examples of a batch, those of an example in falling order of probability."""
 
     label: Int64s  # int64[...], 0-based, or 1-based as in `label_tree`
@@ -30,12 +30,12 @@ class Found(NamedTuple):
     size: Int64s  # int64[1], labels found so far
 
 
-def new_found(count: Int64s, room: int) -> Found:
+def new_found(count: Int64s, room: int) -> FoundLabels:
     """Return room for so many labels; `count` is that of all examples of the batch."""
-    return Found(np.empty(room, np.int64), np.empty(room, np.float32), count, np.zeros(1, np.int64))
+    return FoundLabels(np.empty(room, np.int64), np.empty(room, np.float32), count, np.zeros(1, np.int64))
 
 
-def grown(found: Found, labels: int) -> Found:
+def grown(found: FoundLabels, labels: int) -> FoundLabels:
     """Return the same with twice the room, and room for `labels` more."""
     larger = new_found(found.count, 2 * len(found.label) + labels)
     size = larger.size[0] = found.size[0]
@@ -69,7 +69,7 @@ def remove_first(heap_p: Float32s, heap_node: Int64s, size: Int) -> None:
 
 
 @bare
-def has_room(found: Found, scratch: Any, count: Int, i: Int) -> bool:
+def has_room(found: FoundLabels, scratch: Any, count: Int, i: Int) -> bool:
     """Add the `count` labels found for example i to the others; return False, and add none, if there is no room."""
     size = found.size[0]
     if size + count > len(found.label):

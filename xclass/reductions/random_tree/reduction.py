@@ -26,7 +26,7 @@ from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, option, refused
 from ..core import label_arrays, tree_routers
-from ..core.base import Reduction, unsuited
+from ..core.base import ReductionRecord, unsuited
 from ..core.contract import BatchTask
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
@@ -36,7 +36,7 @@ LOSS, RATE = "squared", 0.5
 ORDER_BYTES = 8  # bytes of Order per label
 
 
-class Options(OptionGroup):
+class RandomTreeOptions(OptionGroup):
     random_tree: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, maximum=2**28, stored=True)
 
     RULES = (
@@ -52,7 +52,7 @@ class Order(NamedTuple):
     leaf: Int32s  # int32[K], leaf of each label
 
 
-class Predictions(NamedTuple):
+class RandomTreePredictions(NamedTuple):
     """Hold the predictions for a batch of n examples and the routers on their paths."""
 
     predicted: Int64s  # int64[n], predicted class, from 1
@@ -150,7 +150,7 @@ def _learn(
 @bare
 def learn_batch(
     order: Order, regressors: tree_routers.Routers, batch: Batch, label: Int64s, clock: Float64s, begin: int, end: int,
-    scratch: tree_routers.GroupScratch, predictions: Predictions,
+    scratch: tree_routers.GroupScratch, predictions: RandomTreePredictions,
 ) -> None:  # fmt: skip
     """Predict examples begin..end-1 of a batch, and learn those that have a label.
 
@@ -211,7 +211,7 @@ class RandomTree(tree_routers.RoutedLearner):
         n = batch.n
         label = self.classes_of(task, task.learned(), "random_tree", self.classes)
         rows = n if self.keep_scores else 0
-        predictions = Predictions(
+        predictions = RandomTreePredictions(
             np.empty(n, np.int64), np.empty((rows, self.levels), np.int64),
             np.empty((rows, self.levels), np.float32), np.empty(n, np.int64),
         )  # fmt: skip
@@ -237,11 +237,11 @@ class RandomTree(tree_routers.RoutedLearner):
         self.outside = archive.count("outside", self.outside)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="random_tree",
     title="Random tree",
     summary="a balanced tree of classes in random order; a baseline",
-    options=Options,
+    options=RandomTreeOptions,
     enabled="adagrad, random_tree",
     build=RandomTree,
     resolve_defaults=resolve_defaults,

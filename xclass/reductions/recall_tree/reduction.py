@@ -49,7 +49,7 @@ from ...model.stored_arrays import Arrays
 from ...options.declare import (
     Facts,
     OptionGroup,
-    Search,
+    SearchRange,
     between,
     conflict,
     flag,
@@ -60,12 +60,12 @@ from ...options.declare import (
     warned,
 )
 from ..core import label_arrays, probabilities
-from ..core.base import Learner, Reduction, unsuited
-from ..core.calibration import Report
+from ..core.base import Reduction, ReductionRecord, unsuited
+from ..core.calibration import LabelStatistics
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from . import label_counts, routing, scoring
-from .routing import Plan, Settings
+from .routing import RecallTreeSettings, RoutingPlan
 from .scoring import SHARDS
 
 MOST_CANDIDATES = 1 << 20
@@ -76,18 +76,18 @@ MARGIN = 2.0  # of candidates, if --candidate_margin is not given
 # -- options
 
 
-def _candidates(facts: Facts) -> Search:
+def _candidates(facts: Facts) -> SearchRange:
     """Return the numbers of candidates to try, those of VW's demo."""
     return between(min(20, facts.classes), min(100, facts.classes), "int", first=(min(100, facts.classes),))
 
 
-def _depths(facts: Facts) -> Search:
+def _depths(facts: Facts) -> SearchRange:
     """Return the depths to try: from 5 levels less than a balanced tree has, to 2 levels more."""
     levels = math.ceil(math.log2(max(2, facts.classes)))
     return between(max(1, levels - 5), levels + 2, "int", first=(max(1, levels - 2),))
 
 
-class Options(OptionGroup):
+class RecallTreeOptions(OptionGroup):
     recall_tree: int = option("number of classes; labels are 1..K", metavar="K", minimum=1, stored=True)
     max_candidates: int = option(
         "number of classes scored at a node [F]",
@@ -161,7 +161,7 @@ class Options(OptionGroup):
         ),
         no_effect("bern_hyper", "--recall_stop compares no bounds", recall_stop="never"),
         refused(
-            options_of(probabilities.Options),
+            options_of(probabilities.ListingOptions),
             "with --recall_tree needs scores that are log odds: give --loss_function logistic",
             loss_function=lambda loss: loss not in (None, "logistic"),
         ),
@@ -174,7 +174,7 @@ class Options(OptionGroup):
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    o: Options = spec.options
+    o: RecallTreeOptions = spec.options
     classes = o.recall_tree
     levels = max(0, classes - 1).bit_length()
     defaults: dict[str, object] = {}
@@ -191,7 +191,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
 
 def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     """Raise ModelError unless the arrays of a model have the sizes that the options imply; called before `build`."""
-    o: Options = spec.options
+    o: RecallTreeOptions = spec.options
     sequential = spec.binary.layout == "vw"
     router_subs = routing.subs(o.max_depth, blocked=not sequential)
     if sequential:
@@ -209,7 +209,7 @@ KEPT_FEATURES = 1024  # features for which buffers are kept
 NO_CROSSES = scoring.Crosses(*as_arrays([]), False, False)
 
 
-class RecallTree(Learner):
+class RecallTree(Reduction):
     """Learn and predict with a recall tree (`--recall_tree`).
 
     Attributes
@@ -219,10 +219,10 @@ class RecallTree(Learner):
     sequential : whether examples are processed one after the other in one table (`--layout vw`)
     """
 
-    report: Report
+    report: LabelStatistics
 
     def __init__(self, spec: LearnerSpec) -> None:
-        o: Options = spec.options
+        o: RecallTreeOptions = spec.options
         self.classes = o.recall_tree
         self.candidates = o.max_candidates
         self.depth = o.max_depth
@@ -230,7 +230,7 @@ class RecallTree(Learner):
         self.testing = spec.testing
         self.tests_as_vw = spec.vw_exact and spec.testing
         self.sequential = spec.binary.layout == "vw"
-        self.settings = Settings(
+        self.settings = RecallTreeSettings(
             bern=np.float32(o.bern_hyper),
             stop=routing.STOPS["never" if spec.vw_exact and o.bern_hyper == 0 else o.recall_stop],
             router_weight=routing.ROUTER_WEIGHTS.index(o.router_weight),
@@ -307,11 +307,11 @@ class RecallTree(Learner):
 
     # stages
 
-    def _new_plan(self, task: BatchTask) -> Plan:
+    def _new_plan(self, task: BatchTask) -> RoutingPlan:
         batch = task.batch
         n = batch.n
         capacity = n * (2 * self.candidates + 1)
-        return Plan(
+        return RoutingPlan(
             label=self.classes_of(task, task.learned(), "recall_tree", self.classes),
             node=np.empty(n, np.int32),
             recall=np.empty(n),
@@ -336,11 +336,11 @@ class RecallTree(Learner):
             longest += int(counts.max())
         return longest
 
-    def new_features(self, batch: Batch) -> routing.Features:
+    def new_features(self, batch: Batch) -> routing.FeatureBuffers:
         """Return buffers for the longest example of a batch."""
         return routing.new_features(self._longest(batch))
 
-    def _scratch_for(self, batch: Batch) -> scoring.Scratch:
+    def _scratch_for(self, batch: Batch) -> scoring.ScoringScratch:
         """Return buffers for the longest example of a batch; those for a single example are kept."""
         if batch.n == 1 and self._longest(batch) <= len(self._kept_scratch.features.x):
             return self._kept_scratch
@@ -436,7 +436,7 @@ class RecallTree(Learner):
     def want(self, wanted: Wanted) -> None:
         self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
         self.needs_probabilities = wanted.needs_probabilities
-        self.report = Report(self.listing_options, unknown_labels="labels that are no class")
+        self.report = LabelStatistics(self.listing_options, unknown_labels="labels that are no class")
 
     # model
 
@@ -455,11 +455,11 @@ class RecallTree(Learner):
             gd.serialize_table(archive, name, table, self.rule, self.learner_options)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="recall_tree",
     title="Recall tree",
     summary="a tree proposes candidates, their regressors decide",
-    options=Options,
+    options=RecallTreeOptions,
     enabled="gd, scorer-identity, recall_tree",
     build=RecallTree,
     resolve_defaults=resolve_defaults,

@@ -5,7 +5,7 @@ Cost      O(s depth) for an example of s features.
 Names     a node id, 0 for the root | m nodes | h entropy with the example | c count of its label before it |
           _l, _r of the left and the right child | d change of n H | y side that a router learns, -1 for left |
           other names as in `label_counts`.
-Idea      Routing needs no scorer. It therefore runs ahead of scoring and produces a `Plan`, which lists for each
+Idea      Routing needs no scorer. It therefore runs ahead of scoring and produces a `RoutingPlan`, which lists for each
           example the classes to score and the classes to train. An example goes down twice: first to be predicted, and
           if it has a label, then to be learned and counted. Since routers and bounds change on the second way, it may
           end at another node than the first.
@@ -42,7 +42,7 @@ NODE_BYTES = 16  # size of a node in Tree
 NONE, SAME, OTHER = 0, 1, 2  # Plan.mode: no scorer learns; the scored classes learn; another list of classes learns
 
 
-class Tree(NamedTuple):
+class RouterTree(NamedTuple):
     """Describe a complete binary tree of m nodes, numbered depth first with siblings next to each other."""
 
     left: Int32s  # int32[m], left child, 0 at a leaf; the right child is left + 1
@@ -68,7 +68,7 @@ STOPS = {
 }
 
 
-class Settings(NamedTuple):
+class RecallTreeSettings(NamedTuple):
     """Hold the options that the kernels read."""
 
     bern: np.float32  # lambda, --bern_hyper
@@ -84,7 +84,7 @@ class Settings(NamedTuple):
     routers: int  # subproblems of the routers, which precede those of the classes in a shared table
 
 
-class Plan(NamedTuple):
+class RoutingPlan(NamedTuple):
     """Tell the scorers which classes to score and which to train, for a batch of n examples.
 
     The classes `item[first[i]:scored[i]]`, the candidates of node `node[i]`, are scored to predict example i. What
@@ -108,7 +108,7 @@ class Plan(NamedTuple):
     score: Float32s  # float32[capacity], score of each class, filled by the scorers
 
 
-class Features(NamedTuple):
+class FeatureBuffers(NamedTuple):
     """Provide buffers for `place` and `x` of one example and its path features."""
 
     place: UInt64s
@@ -134,15 +134,15 @@ def ends(counts: Counts, stop: Stop, child: int, above: float, below: float) -> 
 
 
 @bare
-def stops(counts: Counts, settings: Settings, parent: int, child: int) -> bool:
+def stops(counts: Counts, settings: RecallTreeSettings, parent: int, child: int) -> bool:
     """Return whether an example that is predicted ends at `parent` instead of going on to `child`."""
     return ends(counts, settings.stop, child, recall_bound(counts, parent), recall_bound(counts, child))
 
 
 @bare
 def descend(
-    tree: Tree, counts: Counts, settings: Settings, table: gd.Table, place: UInt64s, x: Float32s, count: int,
-    initial: np.float32, label: int,
+    tree: RouterTree, counts: Counts, settings: RecallTreeSettings, table: gd.WeightTable, place: UInt64s, x: Float32s,
+    count: int, initial: np.float32, label: int,
 ) -> int:  # fmt: skip
     """Return the node whose candidates an example is predicted from (Algorithm 1 without the scorers).
 
@@ -163,8 +163,8 @@ def descend(
 
 @bare
 def learn_route(
-    tree: Tree, counts: Counts, settings: Settings, table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s,
-    count: int, label: int, weight: np.float32, clock: np.float64, random: UInt64s,
+    tree: RouterTree, counts: Counts, settings: RecallTreeSettings, table: gd.WeightTable, rule: gd.UpdateRule,
+    place: UInt64s, x: Float32s, count: int, label: int, weight: np.float32, clock: np.float64, random: UInt64s,
 ) -> int:  # fmt: skip
     """Train the routers on the path of an example and count its label (Algorithms 2 and 3 without the scorers).
 
@@ -238,8 +238,8 @@ def load(batch: Batch, i: int, width: np.uint64, place: UInt64s, x: Float32s) ->
 
 @bare
 def route(
-    tree: Tree, counts: Counts, settings: Settings, table: gd.Table, rule: gd.Rule, batch: Batch, clock: Float64s,
-    random: UInt64s, plan: Plan, begin: int, features: Features,
+    tree: RouterTree, counts: Counts, settings: RecallTreeSettings, table: gd.WeightTable, rule: gd.UpdateRule,
+    batch: Batch, clock: Float64s, random: UInt64s, plan: RoutingPlan, begin: int, features: FeatureBuffers,
 ) -> int:  # fmt: skip
     """Route the examples of a batch, starting with example `begin`, and learn from those with a label in the plan.
 
@@ -295,7 +295,7 @@ def route(
 # -- Python
 
 
-def new_tree(depth: int, blocked: bool) -> Tree:
+def new_tree(depth: int, blocked: bool) -> RouterTree:
     """Return a complete tree with `depth` levels of routers.
 
     Nodes are numbered as VW does: in the order in which a descent to the left first expands them. Routers have the
@@ -319,7 +319,7 @@ def new_tree(depth: int, blocked: bool) -> Tree:
         routers = (routers[:, None] + np.array([1, 1 << (depth - 1 - d)])).ravel()
         blocks = (blocks[:, None] + np.array([first, first + _blocks(d + 1, depth)])).ravel()
         level = children.ravel()
-    return Tree(left, parent, router)
+    return RouterTree(left, parent, router)
 
 
 def _begins_block(level: int, depth: int) -> bool:
@@ -336,6 +336,6 @@ def subs(depth: int, blocked: bool) -> int:
     return max(1, 4 * _blocks(0, depth)) if blocked else (1 << depth) - 1
 
 
-def new_features(size: int) -> Features:
+def new_features(size: int) -> FeatureBuffers:
     """Return buffers for an example of up to `size` features."""
-    return Features(np.empty(size, np.uint64), np.empty(size, np.float32))
+    return FeatureBuffers(np.empty(size, np.uint64), np.empty(size, np.float32))

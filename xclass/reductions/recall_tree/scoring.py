@@ -40,7 +40,7 @@ from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare, jit, on_demand
 from ..core import probabilities
 from . import label_counts, routing
-from .routing import NONE, OTHER, Plan
+from .routing import NONE, OTHER, RoutingPlan
 
 SHARDS = 4  # tables of scorers; each has an eighth of the 2**b slots, and the routers' table has half of them
 PATH_HASH = 868771  # the path feature of node a has the index PATH_HASH * a, as in VW
@@ -56,23 +56,23 @@ class Crosses(NamedTuple):
     all: bool  # whether they include those without path features, which replace those of the batch, in VW's order
 
 
-class Scratch(NamedTuple):
+class ScoringScratch(NamedTuple):
     """Provide buffers for one example and its lanes."""
 
-    features: routing.Features  # features of the example
+    features: routing.FeatureBuffers  # features of the example
     lanes: gd.Lanes  # inputs and intermediate results of the lanes
     position: Int64s  # int64[lanes], position of each lane in `plan.item`
     out: Float32s  # float32[lanes], score of each lane
     marks: UInt8s  # uint8[subproblems], marks of `learn_sequentially`, all 0 between examples
 
 
-def new_scratch(features: routing.Features, candidates: int, subs: int = 0) -> Scratch:
+def new_scratch(features: routing.FeatureBuffers, candidates: int, subs: int = 0) -> ScoringScratch:
     """Return buffers for one example, with a lane more than candidates, for the label.
 
     `subs` is the number of subproblems of the table that `learn_sequentially` uses, 0 for `score_shard`.
     """
     lanes = candidates + 1
-    return Scratch(
+    return ScoringScratch(
         features, gd.new_lanes(lanes), np.empty(lanes, np.int64), np.empty(lanes, np.float32), np.zeros(subs, np.uint8)
     )
 
@@ -82,8 +82,8 @@ def new_scratch(features: routing.Features, candidates: int, subs: int = 0) -> S
 
 @bare
 def path(
-    tree: routing.Tree, settings: routing.Settings, crosses: Crosses, a: int, width: np.uint64, batch: Batch, i: int,
-    place: UInt64s, x: Float32s, count: int,
+    tree: routing.RouterTree, settings: routing.RecallTreeSettings, crosses: Crosses, a: int, width: np.uint64,
+    batch: Batch, i: int, place: UInt64s, x: Float32s, count: int,
 ) -> int:  # fmt: skip
     """Append the path features of node `a`, and their crosses, to the features of example i; return the new number.
 
@@ -158,7 +158,7 @@ def _crossed(batch: Batch, i: int) -> int:
 
 
 @jit
-def _path_size(tree: routing.Tree, settings: routing.Settings, a: int) -> int:
+def _path_size(tree: routing.RouterTree, settings: routing.RecallTreeSettings, a: int) -> int:
     """Return the number of path features of node a, without crosses."""
     if not settings.path:
         return 0
@@ -193,7 +193,7 @@ def _reverse(place: UInt64s, x: Float32s, low: int, high: int) -> None:
 
 @bare
 def _gather(
-    plan: Plan, begin: int, end: int, skip: int, shard: int, label: int, scratch: gd.Lanes, position: Int64s
+    plan: RoutingPlan, begin: int, end: int, skip: int, shard: int, label: int, scratch: gd.Lanes, position: Int64s
 ) -> int:
     """Fill the lanes with the classes of this shard among the items [begin, end) of the plan, except item `skip`.
 
@@ -212,7 +212,7 @@ def _gather(
 
 
 @bare
-def _learning_lanes(table: gd.Table, margin: np.float32, scratch: gd.Lanes, out: Float32s, lanes: int) -> int:
+def _learning_lanes(table: gd.WeightTable, margin: np.float32, scratch: gd.Lanes, out: Float32s, lanes: int) -> int:
     """Keep the lanes that learn: that of the label, and those of scores above -`margin`. Return their number.
 
     The prediction `p` of a lane is its score in `out` (float32[lanes]), clipped to the label range.
@@ -228,8 +228,8 @@ def _learning_lanes(table: gd.Table, margin: np.float32, scratch: gd.Lanes, out:
 
 @bare
 def score_shard(
-    tree: routing.Tree, settings: routing.Settings, crosses: Crosses, table: gd.Table, rule: gd.Rule, shard: int,
-    batch: Batch, clock: Float64s, plan: Plan, scratch: Scratch,
+    tree: routing.RouterTree, settings: routing.RecallTreeSettings, crosses: Crosses, table: gd.WeightTable,
+    rule: gd.UpdateRule, shard: int, batch: Batch, clock: Float64s, plan: RoutingPlan, scratch: ScoringScratch,
 ) -> None:  # fmt: skip
     """Score and train the classes c with c % SHARDS == shard on every example of a batch, as the plan says.
 
@@ -263,7 +263,7 @@ def score_shard(
 
 
 @bare
-def choose(plan: Plan, prediction: Float64s) -> None:
+def choose(plan: RoutingPlan, prediction: Float64s) -> None:
     """Set each prediction to the 1-based label of the best score, 0 without candidates; the earlier one wins a tie."""
     for i in range(prediction.shape[0]):
         best = -1
@@ -275,7 +275,7 @@ def choose(plan: Plan, prediction: Float64s) -> None:
 
 @jit
 def candidate_probabilities(
-    plan: Plan, classes: int, power: float, label: Int64s, odds: Float64s, own: Float64s
+    plan: RoutingPlan, classes: int, power: float, label: Int64s, odds: Float64s, own: Float64s
 ) -> None:  # fmt: skip
     """Compute the probabilities of the candidates (`odds`) and of the labels (`own`, float64[n]).
 
@@ -299,7 +299,7 @@ def candidate_probabilities(
 
 
 @jit
-def best_candidates(plan: Plan, odds: Float64s, top: Int64s, top_p: Float64s) -> None:
+def best_candidates(plan: RoutingPlan, odds: Float64s, top: Int64s, top_p: Float64s) -> None:
     """Rank the k best candidates of each example by their scores; the earlier candidate wins a tie.
 
     Written are their 1-based labels, `top` (int64[n, k]), and their probabilities, `top_p` (float64[n, k]), 0 where
@@ -314,7 +314,7 @@ def best_candidates(plan: Plan, odds: Float64s, top: Int64s, top_p: Float64s) ->
 
 
 @jit
-def _mark(tree: routing.Tree, z: int, scratch: gd.Lanes, lanes: int, marks: UInt8s, mark: int) -> None:
+def _mark(tree: routing.RouterTree, z: int, scratch: gd.Lanes, lanes: int, marks: UInt8s, mark: int) -> None:
     """Set `marks` (uint8[subproblems]) to `mark` for all lanes and for the routers on the path to node z."""
     for j in range(lanes):
         marks[np.int64(scratch.sub[j])] = mark
@@ -327,8 +327,8 @@ def _mark(tree: routing.Tree, z: int, scratch: gd.Lanes, lanes: int, marks: UInt
 
 @jit
 def _slots_are_distinct(
-    tree: routing.Tree, table: gd.Table, place: UInt64s, count: int, full: int, z: int, scratch: gd.Lanes, lanes: int,
-    marks: UInt8s,
+    tree: routing.RouterTree, table: gd.WeightTable, place: UInt64s, count: int, full: int, z: int, scratch: gd.Lanes,
+    lanes: int, marks: UInt8s,
 ) -> bool:  # fmt: skip
     """Return whether no lane shares a slot with another lane or with a router on the path to node z.
 
@@ -373,8 +373,9 @@ def _slots_are_distinct(
 
 @jit
 def learn_sequentially(
-    tree: routing.Tree, counts: label_counts.Counts, settings: routing.Settings, crosses: Crosses, table: gd.Table,
-    rule: gd.Rule, batch: Batch, clock: Float64s, random: UInt64s, plan: Plan, begin: int, scratch: Scratch,
+    tree: routing.RouterTree, counts: label_counts.Counts, settings: routing.RecallTreeSettings, crosses: Crosses,
+    table: gd.WeightTable, rule: gd.UpdateRule, batch: Batch, clock: Float64s, random: UInt64s, plan: RoutingPlan,
+    begin: int, scratch: ScoringScratch,
 ) -> int:  # fmt: skip
     """Route, score and train examples one after the other in one weight table, with the same collisions as VW.
 
@@ -461,12 +462,12 @@ def learn_sequentially(
 # -- Python
 
 
-def power(settings: routing.Settings) -> float:
+def power(settings: routing.RecallTreeSettings) -> float:
     """Return the power of the odds of candidates to which their probabilities are proportional."""
     return 1.0 + 2.0 / float(settings.margin)
 
 
-def scored_items(plan: Plan) -> tuple[Int64s, Int64s]:
+def scored_items(plan: RoutingPlan) -> tuple[Int64s, Int64s]:
     """Return the scored candidates of a batch without the gaps between examples.
 
     They are the start of each example's candidates, int64[n + 1], and their positions in `plan.item`.
@@ -476,7 +477,7 @@ def scored_items(plan: Plan) -> tuple[Int64s, Int64s]:
     return start, np.repeat(plan.first[:-1] - start[:-1], size) + np.arange(start[-1])
 
 
-def by_class(plan: Plan, odds: Float64s) -> probabilities.ClassLists:
+def by_class(plan: RoutingPlan, odds: Float64s) -> probabilities.ClassLists:
     """Return the probabilities of all candidates in ascending order of classes, and then the rest under label 0."""
     start, chosen = scored_items(plan)
     n = len(plan.scored)

@@ -20,12 +20,12 @@ from ...kernels.constants import LARGEST, ONE, ZERO
 from ...kernels.jit import jit
 from ...model.archive import Archive
 from ...options.declare import OptionGroup, conflict, option
-from ..core.base import Learner, Reduction
+from ..core.base import Reduction, ReductionRecord
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
 
 
-class Options(OptionGroup):
+class ScalarOptions(OptionGroup):
     """Declare the options that apply only if no reduction is used."""
 
     binary: bool = option("predict -1 or 1, and report the error rate as the loss", stored=True)
@@ -43,8 +43,8 @@ class Options(OptionGroup):
 
 @jit
 def learn_batch(
-    table: gd.Table, rule: gd.Rule, link: bool, batch: Batch, learns: Bools, clock: Float64s, place: UInt64s,
-    x: Float32s, raw: Float32s, prediction: Float64s, weighted_loss: Float64s,
+    table: gd.WeightTable, rule: gd.UpdateRule, link: bool, batch: Batch, learns: Bools, clock: Float64s,
+    place: UInt64s, x: Float32s, raw: Float32s, prediction: Float64s, weighted_loss: Float64s,
 ) -> None:  # fmt: skip
     """Predict every example of a batch, then learn from it if it has a label and a positive weight.
 
@@ -98,7 +98,7 @@ def label_range(spec: LearnerSpec) -> None:
     """Return None, because any number is a valid label."""
 
 
-class Scalar(Learner):
+class Scalar(Reduction):
     """A learner with one regressor, used if no reduction is named."""
 
     def __init__(self, spec: LearnerSpec) -> None:
@@ -149,11 +149,11 @@ class Scalar(Learner):
         gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="scalar",
     title="Binary learner",
     summary="",
-    options=Options,
+    options=ScalarOptions,
     labels="simple",
     enabled="gd, scorer-identity, count_label",
     build=Scalar,

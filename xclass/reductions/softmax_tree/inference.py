@@ -70,7 +70,7 @@ class WalkResult(NamedTuple):
     top_p: Float64s  # float64[n, t], their probabilities
 
 
-class Scratch(NamedTuple):
+class InferenceScratch(NamedTuple):
     """Provide buffers for one thread and the largest leaf."""
 
     z: Float64s  # float64[k], scores without intercepts, 0 between rows
@@ -88,9 +88,9 @@ def new_walk_result(n: int, most: int) -> WalkResult:
     )  # fmt: skip
 
 
-def new_scratch(prepared: PreparedTree, most: int) -> Scratch:
+def new_scratch(prepared: PreparedTree, most: int) -> InferenceScratch:
     k = int(np.diff(prepared.tree.first).max(initial=1))
-    return Scratch(
+    return InferenceScratch(
         np.zeros(k),
         np.zeros(k, np.uint8),
         np.zeros(k, np.int32),
@@ -123,7 +123,7 @@ def fill(key: UInt64s, at: Int64s, node: Int32s, feature: UInt32s, secret: np.ui
 
 @jit
 def _rank_classes(
-    prepared: PreparedTree, first: Int, last: Int, total: float, count: int, scratch: Scratch, r: Int,
+    prepared: PreparedTree, first: Int, last: Int, total: float, count: int, scratch: InferenceScratch, r: Int,
     output: WalkResult,
 ) -> None:  # fmt: skip
     """Rank the classes of a leaf for row r: the `count` touched ones and those of the largest intercepts."""
@@ -175,7 +175,7 @@ def sides(
     prepared: PreparedTree, start: Int64s, feature: UInt32s, value: Float32s, node: Int32s, begin: int, end: int,
     right: Bools,
 ) -> None:  # fmt: skip
-    """Find the side to which the routers of their nodes send the rows begin..end-1, as in `row_store.Rows`.
+    """Find the side to which the routers of their nodes send the rows begin..end-1, as in `row_store.FeatureRows`.
 
     `node` is int32[n], node at which each row is; `right` is bool[n], written, False where the node is a leaf.
     """
@@ -187,9 +187,9 @@ def sides(
 @jit
 def walk(
     prepared: PreparedTree, start: Int64s, feature: UInt32s, value: Float32s, label: Int64s, node: Int32s, begin: int,
-    end: int, scratch: Scratch, output: WalkResult,
+    end: int, scratch: InferenceScratch, output: WalkResult,
 ) -> None:  # fmt: skip
-    """Route the rows begin..end-1, as in `row_store.Rows`, to a leaf and evaluate its softmax.
+    """Route the rows begin..end-1, as in `row_store.FeatureRows`, to a leaf and evaluate its softmax.
 
     `label` is int64[n], and `node` int32[n], node at which each row begins.
     """

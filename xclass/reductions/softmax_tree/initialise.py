@@ -46,7 +46,7 @@ class Prototypes(NamedTuple):
 
 @jit
 def means(
-    rows: row_store.Rows, order: Int64s, first: Int64s, total: Float64s, features: int
+    rows: row_store.FeatureRows, order: Int64s, first: Int64s, total: Float64s, features: int
 ) -> tuple[Int64s, UInt32s, Float64s]:
     """Return the mean row of each class as `Prototypes`, but with features in the order in which they occur.
 
@@ -109,7 +109,7 @@ def add_rows(proto: Prototypes, size: Float64s, cluster: Int64s, sums: Float64s)
 # -- Python
 
 
-def prototypes(rows: row_store.Rows) -> tuple[Int64s, Float64s, Prototypes]:
+def prototypes(rows: row_store.FeatureRows) -> tuple[Int64s, Float64s, Prototypes]:
     """Return the labels that occur (int64[k]), the weight of the rows of each (float64[k]), and their mean rows."""
     label, class_of, count = np.unique(rows.label, return_inverse=True, return_counts=True)
     total: Float64s = np.bincount(class_of, rows.weight).astype(np.float64, copy=False)
@@ -197,7 +197,7 @@ def pair_clusters(centre: np.ndarray, mass: np.ndarray) -> list[int]:
     return groups[0]
 
 
-def by_k_means(rows: row_store.Rows, features: int, leaves: int, seed: int, whole: bool) -> Int64s:
+def by_k_means(rows: row_store.FeatureRows, features: int, leaves: int, seed: int, whole: bool) -> Int64s:
     """Return the leaf, from left to right, where each row begins by algorithm 2, by `whole` if true (int64[n])."""
     if whole:  # each row is a prototype
         rows = rows._replace(label=np.arange(len(rows.label)))
@@ -209,7 +209,7 @@ def by_k_means(rows: row_store.Rows, features: int, leaves: int, seed: int, whol
     return place.take(cluster).take(np.searchsorted(label, rows.label))
 
 
-def by_halves(rows: row_store.Rows, leaves: int, seed: int, share: Share) -> np.ndarray:
+def by_halves(rows: row_store.FeatureRows, leaves: int, seed: int, share: Share) -> np.ndarray:
     """Return the leaf, numbered from left to right, where each row begins by balanced clusters (int64[n])."""
     n = len(rows.label)
     zeros = np.zeros(n, np.int64)
@@ -218,7 +218,7 @@ def by_halves(rows: row_store.Rows, leaves: int, seed: int, share: Share) -> np.
         np.zeros(n, np.float32), np.zeros(n + 1, np.int64), np.zeros(0, np.uint8), np.zeros(1, np.int64), zeros, zeros,
         zeros, np.zeros(0, np.uint8),
     )  # fmt: skip
-    sample = two_means.Sample(0)
+    sample = two_means.ExampleSample(0)
     sample.add(batch, np.ones(n, bool))
     (order,) = sample.orders([seed], share)
     # Halve as `two_means` does: the first half gets the odd class.

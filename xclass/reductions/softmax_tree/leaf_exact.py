@@ -34,7 +34,7 @@ from ...array_types import Bools, Float64s, Int, Int32s, Int64s
 from ...kernels import fast_math
 from ...kernels.jit import jit
 from . import newton_step
-from .newton_step import Problem, Touched
+from .newton_step import NewtonProblem, Touched
 
 SWEEPS = 60
 SCREENED = 3  # sweeps from one screening to the next
@@ -48,7 +48,7 @@ MOST_P = 1.0 - 1e-12  # limit of a probability, so that the exponentials of the 
 LEAST_MASS = 1e-300
 
 
-class Weights(NamedTuple):
+class LeafWeights(NamedTuple):
     """Hold the weights of the classes; those of class c are `value[start[c]:start[c + 1]]`."""
 
     start: Int64s  # int64[k + 1]
@@ -73,7 +73,7 @@ class Screening(NamedTuple):
     order: Int32s  # int32[F], features by descending abs(B)
 
 
-class Scratch(NamedTuple):
+class ExactScratch(NamedTuple):
     """Provide buffers for one class at a time."""
 
     row: Int32s  # int32[n], the touched rows, by t
@@ -95,8 +95,8 @@ class Scratch(NamedTuple):
 
 @jit
 def _touch(
-    problem: Problem, begin_w: Int, end_w: Int, feature: Int32s, value: Float64s, touched: Touched, scratch: Scratch,
-    mark: Int,
+    problem: NewtonProblem, begin_w: Int, end_w: Int, feature: Int32s, value: Float64s, touched: Touched,
+    scratch: ExactScratch, mark: Int,
 ) -> int:  # fmt: skip
     """Collect the rows that a class's features touch, and their scores; return their number."""
     size = 0
@@ -116,7 +116,7 @@ def _touch(
 
 
 @jit
-def background(problem: Problem, mass: Float64s, back: Float64s) -> None:
+def background(problem: NewtonProblem, mass: Float64s, back: Float64s) -> None:
     """Compute B of every feature into `back` (float64[F]) from S in `mass` (float64[n])."""
     back[:] = 0.0
     for r in range(problem.weight.shape[0]):
@@ -127,7 +127,7 @@ def background(problem: Problem, mass: Float64s, back: Float64s) -> None:
 
 @jit
 def _add_slopes(
-    problem: Problem, r: Int, u: float, base: float, back: Float64s, scratch: Scratch, mark: Int, count: int
+    problem: NewtonProblem, r: Int, u: float, base: float, back: Float64s, scratch: ExactScratch, mark: Int, count: int
 ) -> int:
     """Add a row's part to the slopes of its features; return the number of slopes computed so far."""
     for i in range(problem.row_start[r], problem.row_start[r + 1]):
@@ -143,8 +143,8 @@ def _add_slopes(
 
 @jit
 def _screen(
-    problem: Problem, low: Int, high: Int, base: float, mass: Float64s, screening: Screening, touched: Touched,
-    size: int, scratch: Scratch, mark: Int, alpha: float, count: int,
+    problem: NewtonProblem, low: Int, high: Int, base: float, mass: Float64s, screening: Screening, touched: Touched,
+    size: int, scratch: ExactScratch, mark: Int, alpha: float, count: int,
 ) -> int:  # fmt: skip
     """Append features that become active to the `count` active ones; return the number of active features.
 
@@ -181,8 +181,8 @@ def _screen(
 
 @jit
 def sweep(
-    problem: Problem, state: State, old: Weights, new: Weights, screening: Screening, touched: Touched,
-    scratch: Scratch, alpha: float, intercept: bool, begin: int,
+    problem: NewtonProblem, state: State, old: LeafWeights, new: LeafWeights, screening: Screening, touched: Touched,
+    scratch: ExactScratch, alpha: float, intercept: bool, begin: int,
 ) -> int:  # fmt: skip
     """Update the weights of the classes from `begin` on; return the first class for which `new` lacks capacity, or k.
 
@@ -267,8 +267,8 @@ def sweep(
 
 @jit
 def update_intercepts(
-    problem: Problem, state: State, weights: Weights, touched: Touched, scratch: Scratch, alpha: float, intercept: bool,
-    fresh: Float64s,
+    problem: NewtonProblem, state: State, weights: LeafWeights, touched: Touched, scratch: ExactScratch, alpha: float,
+    intercept: bool, fresh: Float64s,
 ) -> float:  # fmt: skip
     """Return the objective, then update the intercepts if they may change, and recompute S.
 
@@ -327,20 +327,20 @@ def update_intercepts(
 # -- Python
 
 
-def empty_weights(classes: int, capacity: int = 0) -> Weights:
-    return Weights(np.zeros(classes + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity))
+def empty_weights(classes: int, capacity: int = 0) -> LeafWeights:
+    return LeafWeights(np.zeros(classes + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity))
 
 
-def first_bias(problem: Problem, class_start: Int64s) -> Float64s:
+def first_bias(problem: NewtonProblem, class_start: Int64s) -> Float64s:
     """Return the intercepts (float64[k]) that give each class its share of the weight of the rows."""
     shares = np.add.reduceat(problem.weight, class_start[:-1]) / problem.weight.sum()
     return np.log(shares)
 
 
 def solve(
-    problem: Problem, class_start: Int64s, alpha: float, weights: Weights, bias: Float64s, intercept: bool = True,
-    sweeps: int = SWEEPS, tol: float = TOLERANCE, stopped: Callable[[], bool] = lambda: False,
-) -> tuple[Weights, float]:  # fmt: skip
+    problem: NewtonProblem, class_start: Int64s, alpha: float, weights: LeafWeights, bias: Float64s,
+    intercept: bool = True, sweeps: int = SWEEPS, tol: float = TOLERANCE, stopped: Callable[[], bool] = lambda: False,
+) -> tuple[LeafWeights, float]:  # fmt: skip
     """Fit a softmax; return its weights, whose arrays may have spare capacity, and the objective.
 
     Parameters
@@ -356,7 +356,7 @@ def solve(
     alpha = float(alpha)
     touched = newton_step.new_touched(n)
     w, target, curve, slope = (np.empty(features) for _ in range(4))
-    scratch = Scratch(
+    scratch = ExactScratch(
         np.empty(n, np.int32), np.empty(n), np.zeros(n, np.int32), np.empty(features, np.int32),
         np.zeros(features, np.int32), np.empty(features, np.int32), np.zeros(features, np.int32),
         w, target, curve, slope, np.zeros(1, np.int32),
@@ -385,7 +385,7 @@ def solve(
             if at == k:
                 break
             more = len(new.feature) + features
-            new = Weights(
+            new = LeafWeights(
                 new.start, np.concatenate([new.feature, np.empty(more, np.int32)]),
                 np.concatenate([new.value, np.empty(more)]),
             )  # fmt: skip

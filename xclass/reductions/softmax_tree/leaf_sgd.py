@@ -37,7 +37,7 @@ from ...kernels.jit import jit
 from ...system import thread_limit
 from ..clusters.two_means import Share
 from . import leaf_exact
-from .newton_step import Problem
+from .newton_step import NewtonProblem
 
 PASSES = 8
 RATE = 5.0  # initial rate for rows of length 1 and importance 1, and classes of at least FEW_ROWS rows
@@ -56,7 +56,7 @@ WORTH_THREADS = 1e6  # additions per block above which several threads are faste
 PADDING_SCORE = np.float32(-1e30)  # score of a class beyond k
 
 
-class Table(NamedTuple):
+class StepWeights(NamedTuple):
     """Hold the weights while they are learned, laid out as described above."""
 
     place: Int64s  # int64[F], first weight of each feature
@@ -84,7 +84,7 @@ class SampledSlopes(NamedTuple):
     slope: Float32s  # float32[block, MOST_LISTED], probability, minus 1 for the row's class
 
 
-class Scratch(NamedTuple):
+class StepScratch(NamedTuple):
     z: Float32s  # float32[K], scores
     lane: Float32s  # float32[LANES]
 
@@ -117,8 +117,8 @@ def _exponentials(z: Float32s, lane: Float32s) -> np.float32:
 
 @jit
 def sample_slopes(
-    problem: Problem, table: Table, order: Int64s, draw: Float32s, first: int, low: int, high: int, y: Int32s,
-    scratch: Scratch, output: SampledSlopes,
+    problem: NewtonProblem, table: StepWeights, order: Int64s, draw: Float32s, first: int, low: int, high: int,
+    y: Int32s, scratch: StepScratch, output: SampledSlopes,
 ) -> None:  # fmt: skip
     """Compute the slopes of the rows order[low:high], sampling improbable classes.
 
@@ -182,8 +182,8 @@ def sample_slopes(
 
 @jit
 def learn(
-    problem: Problem, table: Table, order: Int64s, low: int, high: int, block_slopes: SampledSlopes, slope: Float32s,
-    rate: np.float32, bias_rate: np.float32,
+    problem: NewtonProblem, table: StepWeights, order: Int64s, low: int, high: int, block_slopes: SampledSlopes,
+    slope: Float32s, rate: np.float32, bias_rate: np.float32,
 ) -> None:  # fmt: skip
     """Update the weights by the slopes of the rows order[low:high]; `slope` is float32[K], 0 before and after."""
     base = table.base[0]
@@ -216,7 +216,7 @@ def learn(
 
 @jit
 def learn_sequentially(
-    problem: Problem, table: Table, visits: Visits, low: int, high: int, block: int, scratch: Scratch,
+    problem: NewtonProblem, table: StepWeights, visits: Visits, low: int, high: int, block: int, scratch: StepScratch,
     block_slopes: SampledSlopes, slope: Float32s, rate: np.float32, bias_rate: np.float32,
 ) -> None:  # fmt: skip
     """Learn all blocks of visits[low:high] in one thread; the parameters are those of `sample_slopes` and `learn`."""
@@ -235,8 +235,8 @@ def shrink(w: Float32s, limit: np.float32) -> None:
 
 
 @jit
-def load_weights(table: Table, start: Int64s, feature: Int32s, value: Float64s) -> None:
-    """Copy the weights of classes, as in `leaf_exact.Weights`, into a table; those without a place are dropped."""
+def load_weights(table: StepWeights, start: Int64s, feature: Int32s, value: Float64s) -> None:
+    """Copy the weights of classes, as in `leaf_exact.LeafWeights`, into a table; those without a place are dropped."""
     base = table.base[0]
     for c in range(start.shape[0] - 1):
         for i in range(start[c], start[c + 1]):
@@ -251,7 +251,7 @@ def load_weights(table: Table, start: Int64s, feature: Int32s, value: Float64s) 
 
 
 @jit
-def place_rare(problem: Problem, y: Int32s, base: int, place: Int64s, class_count: Int32s, owner: Int32s) -> int:
+def place_rare(problem: NewtonProblem, y: Int32s, base: int, place: Int64s, class_count: Int32s, owner: Int32s) -> int:
     """Set `place`, `class_count` and `owner` of the features whose `class_count` is 0; return their number of weights.
 
     Their weights begin at `base`. `y` is int32[n], class of each row, ascending.
@@ -270,7 +270,7 @@ def place_rare(problem: Problem, y: Int32s, base: int, place: Int64s, class_coun
 
 
 @jit
-def store_weights(table: Table, end: Int64s, feature: Int32s, value: Float64s) -> None:
+def store_weights(table: StepWeights, end: Int64s, feature: Int32s, value: Float64s) -> None:
     """Add to end[c] the number of class c's weights that are not 0, and store them from end[c] on if there is space."""
     base = table.base[0]
     for f in range(table.place.shape[0]):
@@ -288,7 +288,7 @@ def store_weights(table: Table, end: Int64s, feature: Int32s, value: Float64s) -
 # -- Python
 
 
-def new_table(problem: Problem, y: Int32s, bias: Float64s, most_dense: int = MOST_DENSE) -> Table:
+def new_table(problem: NewtonProblem, y: Int32s, bias: Float64s, most_dense: int = MOST_DENSE) -> StepWeights:
     """Return a table with weights 0.
 
     `y` is int32[n], class of each row, ascending, and `bias` float64[k], initial intercepts. The weights of frequent
@@ -308,18 +308,18 @@ def new_table(problem: Problem, y: Int32s, bias: Float64s, most_dense: int = MOS
     rare = place_rare(problem, y, base, place, class_count, owner)
     padded_bias = np.full(size, PADDING_SCORE, np.float32)
     padded_bias[:k] = bias
-    return Table(
+    return StepWeights(
         place, class_count, np.array([base]), owner[:rare].copy(), np.zeros(base + rare, np.float32), padded_bias,
         np.ones(size, np.float32),
     )  # fmt: skip
 
 
-def weights(table: Table, k: int) -> leaf_exact.Weights:
+def weights(table: StepWeights, k: int) -> leaf_exact.LeafWeights:
     """Return the weights of a table that are not 0."""
     start = np.zeros(k + 1, np.int64)
     store_weights(table, start[1:], np.empty(0, np.int32), np.empty(0))
     np.cumsum(start, out=start)
-    found = leaf_exact.Weights(start, np.empty(start[-1], np.int32), np.empty(start[-1]))
+    found = leaf_exact.LeafWeights(start, np.empty(start[-1], np.int32), np.empty(start[-1]))
     store_weights(table, start[:-1].copy(), found.feature, found.value)
     return found
 
@@ -335,10 +335,10 @@ def rate_for(n: int, k: int) -> float:
 
 
 def fit(
-    problem: Problem, class_start: Int64s, alpha: float, initial: leaf_exact.Weights, bias: Float64s,
+    problem: NewtonProblem, class_start: Int64s, alpha: float, initial: leaf_exact.LeafWeights, bias: Float64s,
     intercept: bool = True, passes: int = PASSES, seed: int = 0, share: Share = run_serially,
     stopped: Callable[[], bool] = lambda: False, l2: float = 0.0,
-) -> leaf_exact.Weights:  # fmt: skip
+) -> leaf_exact.LeafWeights:  # fmt: skip
     """Fit a softmax with the L1 penalty alpha and the penalty l2 / 2 |W|^2, from initial weights; return its weights.
 
     Parameters
@@ -363,7 +363,7 @@ def fit(
     slope = np.zeros(size, np.float32)
     width = len(problem.row_feature) / max(n, 1)
     workers = 1 if share is run_serially or block * size * (width + 1) < WORTH_THREADS else thread_limit.processors()
-    scratch = [Scratch(np.empty(size, np.float32), np.empty(LANES, np.float32)) for _ in range(workers)]
+    scratch = [StepScratch(np.empty(size, np.float32), np.empty(LANES, np.float32)) for _ in range(workers)]
     mean = float(problem.weight.mean())
     squared_length = float((problem.row_value.astype(np.float64) ** 2).sum()) / max(n, 1)  # mean squared length
     rate = min(rate_for(n, k) / (mean * max(squared_length, 1e-12)), LARGEST_RATE)

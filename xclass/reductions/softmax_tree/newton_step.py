@@ -29,7 +29,7 @@ LEAST_CURVATURE = 1e-12
 LEAST_GRADIENT_CHANGE = 0.1  # coordinate descent ends if no gradient changed by more than this share of alpha
 
 
-class Problem(NamedTuple):
+class NewtonProblem(NamedTuple):
     """Hold n rows by row and by column; their F features are numbered 0..F-1 for this problem."""
 
     row_start: Int64s  # int64[n + 1]
@@ -83,8 +83,8 @@ def _change(touched: Touched, size: int, s: float) -> float:
 
 @jit
 def step(
-    problem: Problem, feature: Int32s, count: int, w: Float64s, target: Float64s, curve: Float64s, touched: Touched,
-    size: int, alpha: float, passes: int, intercept: bool,
+    problem: NewtonProblem, feature: Int32s, count: int, w: Float64s, target: Float64s, curve: Float64s,
+    touched: Touched, size: int, alpha: float, passes: int, intercept: bool,
 ) -> tuple[float, float]:  # fmt: skip
     """Update the weights of the active features by one proximal Newton step; return the share of d that was taken and
     the change of b: z changes by share * d, and the share is 0 if the step was refused.
@@ -177,7 +177,7 @@ def step(
 def columns(
     row_start: Int64s, row_feature: Int32s, row_value: Float32s, features: int
 ) -> tuple[Int64s, Int32s, Float32s]:
-    """Return the columns of rows: `col_start`, `col_row` and `col_value` of a `Problem`."""
+    """Return the columns of rows: `col_start`, `col_row` and `col_value` of a `NewtonProblem`."""
     start = np.zeros(features + 2, np.int64)  # start[f + 1] is the place of the next entry of column f
     row, value = np.empty(row_feature.shape[0], np.int32), np.empty(row_feature.shape[0], np.float32)
     for i in range(row_feature.shape[0]):
@@ -198,7 +198,7 @@ def columns(
 
 def new_problem(
     row_start: Int64s, row_feature: Int32s, row_value: Float32s, features: int, weight: Float64s
-) -> Problem:
+) -> NewtonProblem:
     """Return a problem with the columns of its rows, int64[n + 1], int32[z] and float32[z]; `weight` is float64[n]."""
     by_column = columns(row_start, row_feature, row_value, features)
-    return Problem(row_start, row_feature, row_value, *by_column, weight)
+    return NewtonProblem(row_start, row_feature, row_value, *by_column, weight)

@@ -6,7 +6,7 @@ import math
 
 from ...binary import feature_scaling, gd
 from ...data.batch import HIGHEST_LABEL
-from ...options.declare import Facts, OptionGroup, Search, between, conflict, no_effect, one_of, option, refused
+from ...options.declare import Facts, OptionGroup, SearchRange, between, conflict, no_effect, one_of, option, refused
 from ..core.spec import LearnerSpec
 from . import leaf_sgd
 
@@ -16,12 +16,12 @@ LEAST_LIMIT = 10  # levels that --depth can set for any number of examples
 SUPPORTED_OPTIONS = ("bits", "l1", "l2", "predict_only_model")  # options of the binary learner that are supported
 
 
-def _tried(facts: Facts) -> Search | None:
+def _tried(facts: Facts) -> SearchRange | None:
     """Return the number of classes if the time that the tree takes is acceptable."""
     return one_of(facts.classes, weight=2.0) if float(facts.examples) * facts.classes <= MOST_WORK else None
 
 
-class Options(OptionGroup):
+class SoftmaxTreeOptions(OptionGroup):
     softmax_tree: int = option(
         "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=HIGHEST_LABEL, stored=True, search=_tried
     )

@@ -34,8 +34,8 @@ from ...data.batch import Batch
 from ...kernels.constants import GOLDEN
 from ...model.archive import Archive
 from ..core import probabilities
-from ..core.base import Console, Learner, Reduction
-from ..core.calibration import Report
+from ..core.base import MessageConsole, Reduction, ReductionRecord
+from ..core.calibration import LabelStatistics
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from . import inference, initialise, row_store, softmax_nodes, tao
@@ -48,7 +48,7 @@ LOG2_CELLS = 22  # log2 of the number of cells that tell whether a feature has a
 DEFAULT_EPS = 1e-6  # eps if nothing was held out
 
 
-class SoftmaxTree(Learner):
+class SoftmaxTree(Reduction):
     """A learner that stores its examples and trains a softmax tree at the end of the data (`--softmax_tree`).
 
     Attributes
@@ -61,7 +61,7 @@ class SoftmaxTree(Learner):
     """
 
     tallied = ("missed_top_5", "inside", "inside_log")
-    report: Report
+    report: LabelStatistics
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.options = spec.options
@@ -100,7 +100,7 @@ class SoftmaxTree(Learner):
             max(1, probabilities.MOST_PAIRS // (self.largest_leaf + 1)) if self.listing_options.probabilities else None
         )
 
-    def report_to(self, console: Console, part: Callable[[], float | None]) -> None:
+    def report_to(self, console: MessageConsole, part: Callable[[], float | None]) -> None:
         self.info, self.start_steps, self.step = console.info, console.start_steps, console.step
         if self.store is not None:
             self.store.part_read = part
@@ -220,7 +220,7 @@ class SoftmaxTree(Learner):
     def want(self, wanted: Wanted) -> None:
         self.listing_options = wanted.listing_options
         self.makes_lists = self.listing_options.lists_classes or wanted.scores
-        self.report = Report(self.listing_options)
+        self.report = LabelStatistics(self.listing_options)
 
     # learning
 
@@ -249,7 +249,7 @@ class SoftmaxTree(Learner):
             depth = self.options.depth
             if depth is None:
                 depth = softmax_options.default_depth(len(rows.label), classes)
-            tree = softmax_nodes.Tree.complete(softmax_options.useful_depth(depth, len(rows.label)))
+            tree = softmax_nodes.SoftmaxNodes.complete(softmax_options.useful_depth(depth, len(rows.label)))
             initial_leaf = self._initial_leaves(tree, rows, len(hashes))
         most = self.options.leaf_classes
         solver = self.options.leaf_solver
@@ -261,7 +261,7 @@ class SoftmaxTree(Learner):
         passes = self.options.leaf_passes
         if passes is None:
             passes = softmax_options.default_passes(len(rows.label), classes)
-        settings = tao.Settings(
+        settings = tao.TaoSettings(
             alpha, classes if most is None else most, self.options.zero_loss, self.options.beta,
             self.options.tao_iterations, self.intercept, solver, passes, self.seed, self.options.tao_tolerance, self.l2,
             halved=self.options.leaf_passes is None,
@@ -287,7 +287,7 @@ class SoftmaxTree(Learner):
             self.store = row_store.Store()
             self.store.part_read = part_read
 
-    def _initial_leaves(self, tree: softmax_nodes.Tree, rows: row_store.Rows, features: int) -> Int32s:
+    def _initial_leaves(self, tree: softmax_nodes.SoftmaxNodes, rows: row_store.FeatureRows, features: int) -> Int32s:
         """Return the leaf (its node) where each row begins (int64[n])."""
         leaves = np.array(tree.leaves(), np.int32)
         init = self.options.tree_init
@@ -308,7 +308,7 @@ class SoftmaxTree(Learner):
                 tree.contents[i] = softmax_nodes.NO_ROUTER
         return leaves.take(output.leaf)
 
-    def _report_iteration(self, report: tao.Report) -> None:
+    def _report_iteration(self, report: tao.TaoReport) -> None:
         self.info(
             f"{report.number:9d} {report.objective:13.2f} {report.error:12.6f} {report.covered:8.4f} "
             f"{report.nonzeros:11d} {report.seconds:8.1f}"
@@ -316,10 +316,10 @@ class SoftmaxTree(Learner):
 
     def _finish(
         self,
-        tree: softmax_nodes.Tree,
-        rows: row_store.Rows,
+        tree: softmax_nodes.SoftmaxNodes,
+        rows: row_store.FeatureRows,
         results: inference.WalkResult | None,
-        held_out: row_store.Rows | None,
+        held_out: row_store.FeatureRows | None,
         hashes: UInt32s,
     ) -> None:
         """Prune the tree, choose eps, and predict with the tree from now on.
@@ -385,11 +385,11 @@ def _best_eps(results: inference.WalkResult, weight: Float64s, classes: int) -> 
     return float(candidates[int(np.argmax(log_likelihood))])
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="softmax_tree",
     title="Softmax tree",
     summary="sparse routers to softmax leaves, trained in batch",
-    options=softmax_options.Options,
+    options=softmax_options.SoftmaxTreeOptions,
     enabled="softmax_tree",
     build=SoftmaxTree,
     resolve_defaults=softmax_options.resolve_defaults,

@@ -18,14 +18,14 @@ from ...array_types import Bools, Float64s, Int32s
 from ...kernels import fast_math
 from ...kernels.jit import jit
 from . import newton_step
-from .newton_step import Problem, Touched
+from .newton_step import NewtonProblem, Touched
 
 ROUNDS = 60
 PASSES = 12  # rounds of coordinate descent per Newton step, at most
 TOLERANCE = 1e-4  # share of the violation with all weights 0 that ends the fit
 
 
-class Scratch(NamedTuple):
+class RouterScratch(NamedTuple):
     """Provide buffers for a problem of n rows and F features."""
 
     z: Float64s  # float64[n], scores
@@ -41,7 +41,7 @@ class Scratch(NamedTuple):
 
 
 @jit
-def _slopes(problem: Problem, touched: Touched, slope: Float64s) -> None:
+def _slopes(problem: NewtonProblem, touched: Touched, slope: Float64s) -> None:
     """Compute the slope of the loss in every weight into `slope` (float64[F])."""
     slope[:] = 0.0
     for r in range(problem.weight.shape[0]):
@@ -68,7 +68,7 @@ def _violation(slope: Float64s, w: Float64s, alpha: float, feature: Int32s) -> t
 
 
 @jit
-def scores(problem: Problem, w: Float64s, b: float, z: Float64s) -> None:
+def scores(problem: NewtonProblem, w: Float64s, b: float, z: Float64s) -> None:
     """Compute z = w.x + b of every row into `z` (float64[n]); `w` is float64[F]."""
     for r in range(problem.weight.shape[0]):
         s = b
@@ -79,8 +79,8 @@ def scores(problem: Problem, w: Float64s, b: float, z: Float64s) -> None:
 
 @jit
 def fit(
-    problem: Problem, right: Bools, alpha: float, intercept: bool, w: Float64s, b: float, scratch: Scratch, rounds: int,
-    tolerance: float,
+    problem: NewtonProblem, right: Bools, alpha: float, intercept: bool, w: Float64s, b: float, scratch: RouterScratch,
+    rounds: int, tolerance: float,
 ) -> float:  # fmt: skip
     """Minimise the objective and return b; `right` is bool[n], and `w` float64[F], initial weights, written.
 
@@ -130,12 +130,12 @@ def fit(
 
 
 def solve(
-    problem: Problem, right: Bools, alpha: float, w: Float64s, b: float, intercept: bool = True, rounds: int = ROUNDS,
-    tolerance: float = TOLERANCE,
+    problem: NewtonProblem, right: Bools, alpha: float, w: Float64s, b: float, intercept: bool = True,
+    rounds: int = ROUNDS, tolerance: float = TOLERANCE,
 ) -> float:  # fmt: skip
     """Fit a router and return its intercept; the parameters are those of `fit`."""
     n, features = len(problem.weight), len(w)
-    scratch = Scratch(
+    scratch = RouterScratch(
         np.empty(n), newton_step.new_touched(n), np.empty(features, np.int32), *(np.empty(features) for _ in range(4))
     )
     return fit(problem, right, float(alpha), intercept, w, float(b), scratch, rounds, float(tolerance))

@@ -25,7 +25,7 @@ from ...system import leftovers
 PIECE = 1 << 20  # features numbered at a time
 
 
-class Rows(NamedTuple):
+class FeatureRows(NamedTuple):
     """Hold n rows over F features; those of row r are `feature[start[r]:start[r + 1]]`, ascending."""
 
     start: Int64s  # int64[n + 1]
@@ -47,11 +47,11 @@ def values(batch: Batch, unit: bool) -> Float32s:
     return result
 
 
-def chosen(rows: Rows, numbers: Int64s) -> Rows:
+def chosen(rows: FeatureRows, numbers: Int64s) -> FeatureRows:
     size = rows.start[numbers + 1] - rows.start[numbers]
     start = np.concatenate([[0], np.cumsum(size)])
     places = np.arange(start[-1]) + np.repeat(rows.start[numbers] - start[:-1], size)
-    return Rows(start, rows.feature[places], rows.value[places], rows.label[numbers], rows.weight[numbers])
+    return FeatureRows(start, rows.feature[places], rows.value[places], rows.label[numbers], rows.weight[numbers])
 
 
 class Store:
@@ -111,7 +111,7 @@ class Store:
         space = leftovers.free_space(folder)
         return DataError(f"{failure}: {needed}{space}; set TMPDIR to a folder with more space")
 
-    def finish(self, unit: bool, scale: Callable[[UInt32s, Float32s], None] | None) -> tuple[Rows, UInt32s]:
+    def finish(self, unit: bool, scale: Callable[[UInt32s, Float32s], None] | None) -> tuple[FeatureRows, UInt32s]:
         """Number the features, scale the values, and return all rows and the hashes of the features, ascending.
 
         `scale(hashes, value)` changes values in place before; with `unit`, rows are scaled to length 1. The arrays of
@@ -131,7 +131,9 @@ class Store:
             piece[:] = np.searchsorted(hashes, piece)
         merged = np.zeros_like(start)
         used = merge(start, index, value, merged)
-        return Rows(merged, index[:used], value[:used], label.astype(np.int64), weight.astype(np.float64)), hashes
+        return FeatureRows(
+            merged, index[:used], value[:used], label.astype(np.int64), weight.astype(np.float64)
+        ), hashes
 
     def close(self) -> None:
         """Close the files, which deletes them."""

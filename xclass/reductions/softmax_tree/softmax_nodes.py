@@ -1,7 +1,7 @@
 """Represent a softmax tree while it is trained: convert it from and to arrays, route rows through it, and prune it.
 
-A node is a number, and 0 is the root. Features are numbered as in `row_store.Rows` while a tree is trained, and are
-hashes in a model.
+A node is a number, and 0 is the root. Features are numbered as in `row_store.FeatureRows` while a tree is trained,
+and are hashes in a model.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_ROUTER = Router(np.empty(0, np.uint32), np.empty(0), 0.0)
 NO_LEAF = Leaf(np.empty(0, np.int64), np.empty(0), np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0))
 
 
-class Tree:
+class SoftmaxNodes:
     """Hold the nodes of a tree: the children of each, -1 for a leaf, and its contents."""
 
     def __init__(self, left: list[int], right: list[int]) -> None:
@@ -48,7 +48,7 @@ class Tree:
         self.contents: list[Router | Leaf] = [NO_LEAF if child < 0 else NO_ROUTER for child in left]
 
     @classmethod
-    def complete(cls, depth: int) -> Tree:
+    def complete(cls, depth: int) -> SoftmaxNodes:
         """Return the tree with all leaves at one depth, in breadth-first order."""
         inner = (1 << depth) - 1
         nodes = 2 * inner + 1
@@ -94,7 +94,7 @@ class Tree:
         return sum(len(node.weight) for node in self.contents)
 
 
-def to_arrays(tree: Tree) -> inference.TreeArrays:
+def to_arrays(tree: SoftmaxNodes) -> inference.TreeArrays:
     """Return a tree as arrays; leaves are numbered from left to right."""
     leaves = tree.leaves()
     left, right = np.array(tree.left, np.int32), np.array(tree.right, np.int32)
@@ -134,9 +134,9 @@ def _joined(arrays: Sequence[AnyArray | list[int]]) -> AnyArray:
     return np.concatenate([np.empty(0), *arrays]) if not arrays else np.concatenate(arrays)
 
 
-def with_feature_names(tree: Tree, name: Callable[[UInt32s], AnyArray]) -> Tree:
+def with_feature_names(tree: SoftmaxNodes, name: Callable[[UInt32s], AnyArray]) -> SoftmaxNodes:
     """Return a tree with its features renamed by `name`, which keeps their order and returns -1 for those to drop."""
-    result = Tree(tree.left, tree.right)
+    result = SoftmaxNodes(tree.left, tree.right)
     for i, contents in enumerate(tree.contents):
         new = name(contents.feature)
         kept = new >= 0
@@ -150,9 +150,9 @@ def with_feature_names(tree: Tree, name: Callable[[UInt32s], AnyArray]) -> Tree:
     return result
 
 
-def from_arrays(stored: inference.TreeArrays, name: Callable[[UInt32s], AnyArray]) -> Tree:
+def from_arrays(stored: inference.TreeArrays, name: Callable[[UInt32s], AnyArray]) -> SoftmaxNodes:
     """Return the tree stored by `to_arrays`, with its features renamed as by `with_feature_names`."""
-    tree = Tree([max(int(i), -1) for i in stored.left], stored.right.tolist())
+    tree = SoftmaxNodes([max(int(i), -1) for i in stored.left], stored.right.tolist())
     for i, child in enumerate(stored.left.tolist()):
         if child >= 0:
             own = slice(*np.searchsorted(stored.router_node, [i, i + 1]))
@@ -179,8 +179,8 @@ def from_arrays(stored: inference.TreeArrays, name: Callable[[UInt32s], AnyArray
 
 
 def walk(
-    tree: Tree,
-    rows: row_store.Rows,
+    tree: SoftmaxNodes,
+    rows: row_store.FeatureRows,
     share: Share,
     node: Int32s | None = None,
     chosen: Bools | None = None,
@@ -208,7 +208,7 @@ def walk(
     return leaf_output
 
 
-def sides(prepared: inference.PreparedTree, rows: row_store.Rows, share: Share, node: Int32s) -> Bools:
+def sides(prepared: inference.PreparedTree, rows: row_store.FeatureRows, share: Share, node: Int32s) -> Bools:
     """Return whether routers send rows right (bool[n]), False at a leaf; `node` is int32[n], node of each row."""
     n = len(rows.label)
     right = np.zeros(n, bool)
@@ -220,7 +220,7 @@ def sides(prepared: inference.PreparedTree, rows: row_store.Rows, share: Share, 
     return right
 
 
-def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
+def prune(tree: SoftmaxNodes, leaf_rows: dict[int, float]) -> tuple[SoftmaxNodes, int]:
     """Return a tree without useless nodes, and the number of nodes removed.
 
     Leaves that no row reaches and routers without weights are removed, and subtrees with a single class become a leaf.
@@ -258,6 +258,6 @@ def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
         return here
 
     copy(0)
-    pruned = Tree(left, right)
+    pruned = SoftmaxNodes(left, right)
     pruned.contents = contents
     return pruned, len(tree.left) - len(left)

@@ -40,7 +40,7 @@ FIRST_TOLERANCE, LATER_TOLERANCE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in t
 Sides = tuple[Float64s, Float64s]  # losses of rows on the left and on the right of their router, float64[n] each
 
 
-class Settings(NamedTuple):
+class TaoSettings(NamedTuple):
     alpha: float  # L1 penalty
     leaf_classes: int  # most classes of a leaf
     zero_loss: str  # 01, beta or remove
@@ -55,7 +55,7 @@ class Settings(NamedTuple):
     halved: bool = True  # later iterations make half as many passes
 
 
-class Report(NamedTuple):
+class TaoReport(NamedTuple):
     number: int
     objective: float
     error: float  # weight of the misclassified rows, as a share of all
@@ -76,8 +76,8 @@ class Trainer:
     """
 
     def __init__(
-        self, rows: row_store.Rows, features: int, tree: softmax_nodes.Tree, settings: Settings, share: Share,
-        stopped: Callable[[], bool] = lambda: False, node_done: Callable[[], None] = lambda: None,
+        self, rows: row_store.FeatureRows, features: int, tree: softmax_nodes.SoftmaxNodes, settings: TaoSettings,
+        share: Share, stopped: Callable[[], bool] = lambda: False, node_done: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self.rows, self.features, self.tree, self.settings = rows, features, tree, settings
         self._share, self._stopped, self._node_done = share, stopped, node_done
@@ -102,7 +102,7 @@ class Trainer:
 
     # training
 
-    def run(self, leaf_of: Int32s | None, report: Callable[[Report], None]) -> None:
+    def run(self, leaf_of: Int32s | None, report: Callable[[TaoReport], None]) -> None:
         """Run all iterations.
 
         `leaf_of` is int32[n], leaf (its node) assigned to each row, or None if the routers decide.
@@ -126,7 +126,7 @@ class Trainer:
             error = float(weight[output.predicted != self.rows.label].sum()) / self.total
             covered = float(weight[~np.isnan(output.log_p)].sum()) / self.total
             seconds = time.perf_counter() - start_time
-            report(Report(number, objective, error, covered, self.tree.nonzeros(), seconds))
+            report(TaoReport(number, objective, error, covered, self.tree.nonzeros(), seconds))
             if len(self.tree.left) == 1 or (
                 s.tolerance > 0.0 and last_objective - objective <= s.tolerance * abs(objective)
             ):
@@ -201,7 +201,7 @@ class Trainer:
                     )
         return node_rows
 
-    def _problem(self, chosen: Int64s, weight: Float64s) -> tuple[newton_step.Problem, UInt32s]:
+    def _problem(self, chosen: Int64s, weight: Float64s) -> tuple[newton_step.NewtonProblem, UInt32s]:
         """Return the problem of some rows with renumbered features, and their original numbers (uint32[...])."""
         rows = self.rows
         z = int((rows.start[chosen + 1] - rows.start[chosen]).sum())
@@ -278,7 +278,7 @@ def _placed(names: UInt32s, feature: UInt32s, weight: Float64s) -> Float64s:
     return result
 
 
-def _carried(old: softmax_nodes.Leaf, classes: Int64s, bias: Float64s, name: UInt32s) -> leaf_exact.Weights:
+def _carried(old: softmax_nodes.Leaf, classes: Int64s, bias: Float64s, name: UInt32s) -> leaf_exact.LeafWeights:
     """Return an old leaf's weights for classes and features that still occur; copy its intercepts to `bias`."""
     k = len(classes)
     if not len(old.label) or not k or not len(name):
@@ -294,4 +294,4 @@ def _carried(old: softmax_nodes.Leaf, classes: Int64s, bias: Float64s, name: UIn
     owner = at[owner[kept]]
     by = np.argsort(owner, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))]).astype(np.int64)
-    return leaf_exact.Weights(start, order[position[kept]][by].astype(np.int32), old.weight[kept][by])
+    return leaf_exact.LeafWeights(start, order[position[kept]][by].astype(np.int32), old.weight[kept][by])

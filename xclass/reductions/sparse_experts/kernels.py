@@ -25,7 +25,7 @@ WINDOW = 500.0  # number of examples over which the mean gate values forget
 SPREAD = np.float32(4)  # largest initial weight of the gate
 
 
-class Settings(NamedTuple):
+class ExpertSettings(NamedTuple):
     rate: np.float32  # learning rate
     lasso: float  # strength of the group lasso
     threshold: float  # least norm of a class that an expert keeps
@@ -46,7 +46,7 @@ class Experts(NamedTuple):
     learned: Int64s  # int64[1], number of examples learned
 
 
-class Scratch(NamedTuple):
+class ExpertScratch(NamedTuple):
     """Provide buffers for an example of s features."""
 
     row: Int64s  # int64[s]
@@ -66,7 +66,7 @@ class Pruning(NamedTuple):
     factor: Float32s  # float32[N, K], what their weights are multiplied by
 
 
-class Output(NamedTuple):
+class ExpertOutput(NamedTuple):
     """Hold the results for n examples, with up to k classes of each."""
 
     predicted: Int64s  # int64[n], class, from 1
@@ -77,9 +77,9 @@ class Output(NamedTuple):
     size: Int64s  # int64[n], their number
 
 
-def new_scratch(most_features: int, experts: Experts) -> Scratch:
+def new_scratch(most_features: int, experts: Experts) -> ExpertScratch:
     number, classes = experts.label.shape
-    return Scratch(
+    return ExpertScratch(
         np.empty(most_features, np.int64), np.empty(most_features, np.float32), np.empty(number, np.float32),
         np.empty(classes, np.float32), np.empty(classes, np.float32),
     )  # fmt: skip
@@ -105,7 +105,7 @@ def draw_gate(gate: Float32s, random: UInt64s) -> None:
 
 
 @bare
-def score(experts: Experts, batch: Batch, i: Int, scratch: Scratch) -> tuple[int, int, np.float32]:
+def score(experts: Experts, batch: Batch, i: Int, scratch: ExpertScratch) -> tuple[int, int, np.float32]:
     """Choose the expert of example i and compute the probabilities of its classes.
 
     Return the number of features, the expert, and the probability of each class that the expert lacks.
@@ -156,7 +156,13 @@ def score(experts: Experts, batch: Batch, i: Int, scratch: Scratch) -> tuple[int
 
 @bare
 def learn(
-    experts: Experts, settings: Settings, scratch: Scratch, count: int, e: int, label: Int, weight: np.float32
+    experts: Experts,
+    settings: ExpertSettings,
+    scratch: ExpertScratch,
+    count: int,
+    e: int,
+    label: Int,
+    weight: np.float32,
 ) -> None:
     """Take a gradient step for the scored example in the weights of expert e and of the gate."""
     number, classes = experts.gate.shape[1], experts.seen.shape[0]
@@ -188,7 +194,7 @@ def learn(
 
 
 @apart
-def prune(experts: Experts, settings: Settings, scratch: Pruning) -> None:
+def prune(experts: Experts, settings: ExpertSettings, scratch: Pruning) -> None:
     """Shrink the norms of the classes of each expert by the group lasso, and remove classes with a small norm.
 
     A class stays, with its weights, in the expert where its norm is the largest, and so does the strongest class that
@@ -242,8 +248,8 @@ def prune(experts: Experts, settings: Settings, scratch: Pruning) -> None:
 
 @bare
 def learn_batch(
-    experts: Experts, settings: Settings, batch: Batch, label: Int64s, own: Int64s, begin: int, end: int, whole: bool,
-    scratch: Scratch, pruning: Pruning, output: Output,
+    experts: Experts, settings: ExpertSettings, batch: Batch, label: Int64s, own: Int64s, begin: int, end: int,
+    whole: bool, scratch: ExpertScratch, pruning: Pruning, output: ExpertOutput,
 ) -> None:  # fmt: skip
     """Predict examples begin..end-1 of a batch, and learn those that have a label.
 

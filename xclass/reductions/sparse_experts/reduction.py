@@ -38,8 +38,8 @@ from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, no_effect, option, refused
 from ..core import label_arrays, probabilities
-from ..core.base import Learner, Reduction
-from ..core.calibration import Report
+from ..core.base import Reduction, ReductionRecord
+from ..core.calibration import LabelStatistics
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from . import kernels
@@ -50,7 +50,7 @@ LARGEST_STEP = 2.0**20  # weight of an example times learning rate; no sum of su
 SUPPORTED_OPTIONS = ("bits", "learning_rate", "predict_only_model")  # options of the binary learner that are supported
 
 
-class Options(OptionGroup):
+class SparseExpertsOptions(OptionGroup):
     sparse_experts: int = option(
         "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=HIGHEST_LABEL, stored=True
     )
@@ -84,14 +84,14 @@ class Options(OptionGroup):
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    o: Options = spec.options
+    o: SparseExpertsOptions = spec.options
     resolved = gd.resolve_defaults(spec.binary, o.sparse_experts * o.experts, True, slot_bytes=SLOT_BYTES)
     return resolved if spec.binary.learning_rate is not None else {**resolved, "learning_rate": RATE}
 
 
 def _rows(spec: LearnerSpec) -> int:
     """Return the number of rows of the table."""
-    o: Options = spec.options
+    o: SparseExpertsOptions = spec.options
     width = o.sparse_experts * o.experts
     rows: int = (1 << spec.binary.bits) // width
     if rows < 1:
@@ -108,13 +108,13 @@ def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     stored_arrays.check_rows("size", arrays, spec.options.experts)
 
 
-class SparseExperts(Learner):
+class SparseExperts(Reduction):
     """Learn and predict with a sparse mixture of sparse experts (`--sparse_experts`)."""
 
-    report: Report
+    report: LabelStatistics
 
     def __init__(self, spec: LearnerSpec) -> None:
-        o: Options = spec.options
+        o: SparseExpertsOptions = spec.options
         self.classes, number, rows = o.sparse_experts, o.experts, _rows(spec)
         self.learner_options = spec.binary
         width = number * self.classes
@@ -122,7 +122,9 @@ class SparseExperts(Learner):
         self.crowding = gd.crowding_warning(spec.binary.bits, width, width, "odd")
         rate = float(spec.binary.learning_rate)
         self.largest_step = LARGEST_STEP / max(1.0, rate)
-        self.settings = kernels.Settings(np.float32(rate), o.group_lasso, o.prune_below, o.load_balance, o.prune_every)
+        self.settings = kernels.ExpertSettings(
+            np.float32(rate), o.group_lasso, o.prune_below, o.load_balance, o.prune_every
+        )
         self.experts = kernels.Experts(
             np.empty((rows, number), np.float32), np.zeros(rows * width, np.float32),
             np.tile(np.arange(self.classes, dtype=np.int32), (number, 1)), np.full(number, self.classes),
@@ -146,7 +148,7 @@ class SparseExperts(Learner):
     def want(self, wanted: Wanted) -> None:
         self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
         self.needs_probabilities = wanted.needs_probabilities
-        self.report = Report(self.listing_options, unknown_labels="labels that are no class")
+        self.report = LabelStatistics(self.listing_options, unknown_labels="labels that are no class")
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage; batches that are only predicted are split over threads."""
@@ -155,7 +157,7 @@ class SparseExperts(Learner):
         own = label_arrays.classes(batch.label, ~np.isnan(batch.label), self.classes)[0]
         lists_all = self.listing_options.probabilities is not None
         k = self.classes if lists_all else min(self.listing_options.top_k or 1, self.classes)
-        output = kernels.Output(
+        output = kernels.ExpertOutput(
             np.empty(n, np.int64), np.empty(n), np.empty(n), np.zeros((n, k), np.int64), np.zeros((n, k)),
             np.empty(n, np.int64),
         )  # fmt: skip
@@ -173,7 +175,7 @@ class SparseExperts(Learner):
         if self.needs_probabilities or self.keep_scores:
             self._report(task, own, output)
 
-    def _report(self, task: BatchTask, own: Int64s, output: kernels.Output) -> None:
+    def _report(self, task: BatchTask, own: Int64s, output: kernels.ExpertOutput) -> None:
         """Report the probabilities and list those that were requested."""
         batch, labelled, known = task.batch, ~np.isnan(task.batch.label), own >= 0
         weight = batch.weight.astype(np.float64)
@@ -212,11 +214,11 @@ class SparseExperts(Learner):
         self.outside = archive.count("outside", self.outside)
 
 
-REDUCTION = Reduction(
+REDUCTION = ReductionRecord(
     name="sparse_experts",
     title="Sparse experts",
     summary="a gate chooses one of several sparse softmaxes",
-    options=Options,
+    options=SparseExpertsOptions,
     enabled="sparse_experts",
     build=SparseExperts,
     resolve_defaults=resolve_defaults,

@@ -27,7 +27,7 @@ class Inspector:
     """Look at a learner during a run, and write what it shows."""
 
     one_by_one = True  # whether the learner must get one example at a time
-    file: output_file.Output | None = None  # file that is written during the run, None if there is none
+    file: output_file.OutputFile | None = None  # file that is written during the run, None if there is none
 
     def __init__(self, config: Config, learner: LearnerCore) -> None:
         self._config, self._learner = config, learner
@@ -74,7 +74,7 @@ class Explainer(Inspector):
         options = config.inspect
         path, form = options.explain_file or output_file.STDOUT, options.explain_format
         self._form = form or ("json" if path.endswith(JSON_ENDS) else "text")
-        self.file = output_file.Output(path, "explanations")
+        self.file = output_file.OutputFile(path, "explanations")
 
     def _before(self, task: BatchTask) -> None:
         assert self.file is not None

@@ -6,7 +6,7 @@ from ...options.declare import OptionGroup, no_effect, option
 from ...system import output_file
 
 
-class Options(OptionGroup):
+class InspectOptions(OptionGroup):
     """Declare the options of models as text, explanations and trees."""
 
     readable_model: str = option("write the model as text to this file", writes="the model as text")

@@ -57,7 +57,7 @@ class WeightInspector(Inspector):
             self._row_seen = np.zeros(slots[0] // self._width, bool)
 
     @property
-    def _tables(self) -> Sequence[gd.Table]:
+    def _tables(self) -> Sequence[gd.WeightTable]:
         return self._learner.reduction.tables
 
     @property

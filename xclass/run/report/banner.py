@@ -14,7 +14,7 @@ from ...api.learner_core import LearnerCore
 from ...binary import in_words
 from ...options.resolve import SCALAR
 from ...reductions.core import base, probabilities
-from ..passes import Options as Passes
+from ..passes import PassOptions as Passes
 
 WIDTH = 80  # columns
 NAMING = ("Data: ", "Cache: ")  # beginnings of lines of a source with names of files
@@ -51,7 +51,7 @@ def plain(c: Config, model: LearnerCore, source: Sequence[str], namespaces: Sequ
     return [*(part for line in lines for part in _broken(line)), *files]
 
 
-def as_vw(c: Config, learner: base.Learner, source: Sequence[str], namespaces: Sequence[str], data: str) -> list[str]:
+def as_vw(c: Config, learner: base.Reduction, source: Sequence[str], namespaces: Sequence[str], data: str) -> list[str]:
     """Return VW's lines; `data` is named if there are no lines about cache and data (`source`)."""
     o, crossed = c.run, c.interactions
     kind = c.reduction.labels

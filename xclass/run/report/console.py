@@ -10,7 +10,7 @@ from ...api import progress_table
 from ...api.configuration import Config
 from ...api.progress import Progress
 from ...kernels import compiling
-from ...reductions.core.base import Learner
+from ...reductions.core.base import Reduction
 from ...system import memory, terminal
 
 WARNING = "warning:"
@@ -113,7 +113,7 @@ def _bar(file: TextIO, **settings: Any) -> Any:
     return tqdm(leave=False, file=file, mininterval=0.2, dynamic_ncols=True, smoothing=0.1, **settings)
 
 
-def summary(c: Config, progress: Progress, learner: Learner) -> list[str]:
+def summary(c: Config, progress: Progress, learner: Reduction) -> list[str]:
     """Return VW's lines after the table."""
     limits = None
     if learner.tables:

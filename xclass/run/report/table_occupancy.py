@@ -43,7 +43,7 @@ def count(words: UInt32s, stride: Int, field: Int, begin: Int, end: Int, every: 
     return used
 
 
-def count_used(tables: Sequence[gd.Table], rule: gd.Rule) -> tuple[int, int, bool]:
+def count_used(tables: Sequence[gd.WeightTable], rule: gd.UpdateRule) -> tuple[int, int, bool]:
     """Count the slots in use of all tables, and return that, the number of slots, and whether the count is no estimate.
 
     The update rule determines the initial values.
@@ -61,7 +61,7 @@ def count_used(tables: Sequence[gd.Table], rule: gd.Rule) -> tuple[int, int, boo
     return int(counted) * every, sum(int(table.mask) + 1 for table in tables), every == 1
 
 
-def _runs(table: gd.Table) -> list[tuple[int, int]]:
+def _runs(table: gd.WeightTable) -> list[tuple[int, int]]:
     """Return the runs of slots, as pairs of begin and end, that lie on pages that were written."""
     slots, size = int(table.mask) + 1, 4 * int(table.stride)
     page = os.sysconf("SC_PAGE_SIZE")
@@ -90,7 +90,7 @@ def _pages_in_use(address: int, size: int, page: int) -> np.ndarray:
     return present
 
 
-def line(tables: Sequence[gd.Table], rule: gd.Rule) -> str:
+def line(tables: Sequence[gd.WeightTable], rule: gd.UpdateRule) -> str:
     """Return the line of the summary about the slots in use."""
     count, total, exact = count_used(tables, rule)
     return f"slots in use = {'' if exact else 'about '}{count} of {total} ({100 * count / total:.1f}%)"

@@ -6,7 +6,7 @@ from ...errors import UsageError
 from ...options.declare import OptionGroup, no_effect, option
 
 
-class Options(OptionGroup):
+class ResultOptions(OptionGroup):
     """Declare the files of results."""
 
     summary: str | None = option(
@@ -37,7 +37,7 @@ class Options(OptionGroup):
         return self.curve is not None or self.per_class is not None or self.errors is not None
 
 
-def check(options: Options, labels: str) -> None:
+def check(options: ResultOptions, labels: str) -> None:
     """Refuse files about classes if labels are numbers or lists; `labels` is that of the reduction's record."""
     for flag, path in (("--per_class", options.per_class), ("--errors", options.errors)):
         if path is not None and labels == "simple":

@@ -86,7 +86,7 @@ def select(task: BatchTask, highest_seen: Float64s | None, holds_out: bool) -> M
 # -- recording
 
 
-class Outcomes:
+class OutcomeRecorder:
     """Record outcomes in the order of the data."""
 
     def __init__(self, name: Callable[[int], str]) -> None:

@@ -17,14 +17,14 @@ from ...array_types import Bools, Float64s
 from ...data import batch_ops, class_names
 from ...data.batch import Batch
 from ...options.declare import options_of
-from ...reductions.core.base import Learner
+from ...reductions.core.base import Reduction
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.label_lists import MultilabelLearner
 from ...system import output_file
 from . import by_class, outcomes, summary
 from .by_class import PairSums
-from .options import Options
-from .outcomes import Measured, Outcomes
+from .options import ResultOptions
+from .outcomes import Measured, OutcomeRecorder
 
 COLUMNS = ("place", "label", "answer", "answer_probability", "label_probability", "line")
 OF_CURVE = (  # columns of --curve
@@ -45,8 +45,8 @@ class Recorder:
     """
 
     def __init__(
-        self, options: Options, labels: str, names: Sequence[str] | None, holds_out: bool,
-        learner: Learner | None = None,
+        self, options: ResultOptions, labels: str, names: Sequence[str] | None, holds_out: bool,
+        learner: Reduction | None = None,
     ) -> None:  # fmt: skip
         self.options = options
         self._names = names
@@ -56,7 +56,7 @@ class Recorder:
         self.report = None if self._measured is None else self._measured.new_report()
         self.pairs = PairSums() if options.per_class is not None and self._measured is None else None
         self.wrong_lines = None if options.errors is None else WrongLines(options.most_errors)
-        self.outcomes = Outcomes(self.class_text) if options.summary is not None and labels != "simple" else None
+        self.outcomes = OutcomeRecorder(self.class_text) if options.summary is not None and labels != "simple" else None
         self._by_example = [part for part in (self.pairs, self.wrong_lines, self.outcomes) if part is not None]
         self._begins_pass = False
 
@@ -126,7 +126,7 @@ class Recorder:
 
     def _replace(self, name: str, pieces: Iterable[bytes]) -> None:
         """Write the file of the option with this field."""
-        output_file.replace(getattr(self.options, name), options_of(Options)[name].writes, pieces)
+        output_file.replace(getattr(self.options, name), options_of(ResultOptions)[name].writes, pieces)
 
 
 def _csv(rows: Iterable[list[str]]) -> Iterator[bytes]:

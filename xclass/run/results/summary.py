@@ -14,7 +14,7 @@ from ... import __version__
 from ...abilities import find
 from ...api.configuration import Config, chosen_name
 from ...api.progress import Progress
-from ...reductions.core.base import Learner
+from ...reductions.core.base import Reduction
 from ...system import memory, thread_limit
 from ...system.bounded_json import Anything, Number, OneOf, OrNull, Record, Text, Whole
 from . import outcomes
@@ -40,7 +40,7 @@ SHAPE = Record(  # what is read of a summary; the other names are for other prog
 
 
 def record(
-    config: Config, learner: Learner, progress: Progress, data: str, status: str, error: str | None, lines: list[str]
+    config: Config, learner: Reduction, progress: Progress, data: str, status: str, error: str | None, lines: list[str]
 ) -> dict[str, Any]:
     """Return the record of a run, without times.
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 from ...errors import UsageError
-from ..options import LOOPBACK, Options
+from ..options import LOOPBACK, ServerOptions
 from .messages import CLOSE, ENCODINGS, Refusal
 
 JSON = b"application/json"
@@ -35,7 +35,7 @@ class Access:
         allowed if only this machine reaches the address. Raise UsageError if one is not allowed
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ServerOptions) -> None:
         assert options.http is not None
         for name in options.allow_host:
             if not NAME.fullmatch(name):

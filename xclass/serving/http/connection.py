@@ -16,10 +16,10 @@ from urllib.parse import unquote
 import httptools
 
 from ..listener import Listener
-from ..options import Options
+from ..options import ServerOptions
 from .access import READ
 from .endpoints import Endpoints
-from .messages import CLOSE, Refusal, Request, Response
+from .messages import CLOSE, HttpRequest, Refusal, Response
 
 IDLE_SECONDS = 75  # without a request on a connection
 HEAD_BYTES = 1 << 15  # of a head while more of it comes, and of what is kept of it
@@ -30,16 +30,16 @@ UPGRADE = "neither CONNECT nor a body with the header Upgrade is understood; sen
 GIVEN_UP = "the client sends no more, so it may be gone, and what takes long is given up; keep the connection open"
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """Read the requests of a client, and write the answers."""
 
     transport: asyncio.Transport
 
-    def __init__(self, listener: Listener, endpoints: Endpoints, options: Options) -> None:
+    def __init__(self, listener: Listener, endpoints: Endpoints, options: ServerOptions) -> None:
         self._listener, self._endpoints, self._options = listener, endpoints, options
         self._buffers = endpoints.buffers
         self._parser = httptools.HttpRequestParser(self)
-        self._requests: deque[Request] = deque()  # that are not answered; the last one may be incomplete
+        self._requests: deque[HttpRequest] = deque()  # that are not answered; the last one may be incomplete
         self._task: asyncio.Task[Response] | None = None  # answers the first of them
         self._head = 0  # bytes since the last head, or part of a body, that is complete
         self._began: float | None = None  # when the first byte came of a request that is not complete
@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if self._began is None:
             self._began = time.monotonic()
-        self._request, self._url = Request(self._advance), b""
+        self._request, self._url = HttpRequest(self._advance), b""
         self._headers: dict[bytes, bytes] = {}
 
     def on_url(self, url: bytes) -> None:
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
         if self._requests and not self._requests[-1].complete:
             self._buffers.release(self._requests.pop())
         if not self._requests:
-            request = Request(self._advance)
+            request = HttpRequest(self._advance)
             request.response = Refusal(400, message, CLOSE).response()
             self._requests.append(request)
             self._advance()
@@ -203,7 +203,7 @@ class Connection(asyncio.Protocol):
         self._write(request, response)
         self._advance()
 
-    def _write(self, request: Request, response: Response) -> None:
+    def _write(self, request: HttpRequest, response: Response) -> None:
         self._requests.popleft()
         self._buffers.release(request)
         if self.transport.is_closing():

@@ -28,11 +28,11 @@ from ...errors import ModelError, XclassError
 from ...system import memory
 from ...system.bounded_json import Malformed
 from ..models import Models
-from ..options import Options
+from ..options import ServerOptions
 from ..service import ONLY_PREDICTS, Busy, Service, Unavailable
 from . import access, description, messages, validation
 from .access import Access
-from .messages import CLOSE, LONG, Buffers, Refusal, Request, Response, to_json
+from .messages import CLOSE, LONG, Buffers, HttpRequest, Refusal, Response, to_json
 from .metrics import Metrics
 
 PAGE = Path(__file__).parent.parent / "page"
@@ -60,7 +60,7 @@ class Endpoints:
     log : called with messages for the operator
     """
 
-    def __init__(self, models: Models, options: Options, log: Callable[[str], object]) -> None:
+    def __init__(self, models: Models, options: ServerOptions, log: Callable[[str], object]) -> None:
         self._models, self._options, self._log = models, options, log
         self._access = Access(options)
         self.buffers = Buffers(options.max_body)
@@ -76,7 +76,7 @@ class Endpoints:
             **{path: partial(_same, page) for path, page in pages.items()},
         }
 
-    def begin(self, request: Request) -> None:
+    def begin(self, request: HttpRequest) -> None:
         """Find what answers a request; raise Refusal if it is refused by its head."""
         headers, path = request.headers, request.path
         if request.repeated:
@@ -119,7 +119,7 @@ class Endpoints:
             raise Refusal(404, f"there is no model {name[:100]!r}; there is {_either(services)}")
         return name, services[name]
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, request: HttpRequest) -> Response:
         """Return the answer to a request whose body is complete."""
         try:
             return request.facts() if not request.operation else await self._answer(request)
@@ -137,7 +137,7 @@ class Endpoints:
             refusal = Refusal(500, "the server could not answer because of a defect, which its log describes")
         return refusal.response()
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: HttpRequest) -> Response:
         """Do what a request asks with the examples in its body."""
         operation, service = request.operation, request.service
         if request.encoding:
@@ -160,7 +160,7 @@ class Endpoints:
             return _answered(answer)
         return Response(await asyncio.to_thread(_json_in_parts, answer))
 
-    def note(self, request: Request, status: int) -> None:
+    def note(self, request: HttpRequest, status: int) -> None:
         """Count a request that is answered."""
         if request.operation:
             self._metrics.count(request.operation, status, time.perf_counter() - request.began)

@@ -54,7 +54,7 @@ class Refusal(Exception):
         return Response(to_json({"error": str(self)}), status=self.status, more=self.headers)
 
 
-class Request:
+class HttpRequest:
     """Hold a request; `changed` is called when it is refused.
 
     Attributes
@@ -108,9 +108,9 @@ class Buffers:
 
     def __init__(self, longest: int) -> None:
         self.longest, self.held = longest, 0
-        self._incomplete: dict[Request, None] = {}  # long bodies, the oldest first
+        self._incomplete: dict[HttpRequest, None] = {}  # long bodies, the oldest first
 
-    def hold(self, request: Request, size: int) -> None:
+    def hold(self, request: HttpRequest, size: int) -> None:
         """Note how many bytes the body of a request takes.
 
         If there are too many of them, the oldest long bodies that are not complete are refused, and if there is none,
@@ -132,18 +132,18 @@ class Buffers:
             oldest.response = busy().response()
             oldest.changed()
 
-    def complete(self, request: Request) -> None:
+    def complete(self, request: HttpRequest) -> None:
         """Note that the body of a request has come."""
         request.complete = True
         self._incomplete.pop(request, None)
 
-    def release(self, request: Request) -> None:
+    def release(self, request: HttpRequest) -> None:
         """Forget the body of a request, which is answered or refused."""
         self.held -= request.held
         request.held, request.body = 0, bytearray()
         self._incomplete.pop(request, None)
 
-    def decompressed(self, request: Request) -> bytes:
+    def decompressed(self, request: HttpRequest) -> bytes:
         """Return the body of a request, which is compressed; raise Refusal if it is damaged or too long."""
         parts, size, rest, made = list[bytes](), 0, bytes(request.body), 16 + zlib.MAX_WBITS
         name = request.encoding.decode()

@@ -60,7 +60,7 @@ COMPONENTS["Label"] = {"anyOf": [NUMBER.schema, {"type": "string"}, LABELS.schem
 ROW = _component("Row", List(NUMBER, 1, MOST_VALUES))
 
 
-class Line(Kind):
+class LineKind(Kind):
     """Allow a line of VW text."""
 
     def __init__(self) -> None:
@@ -71,11 +71,11 @@ class Line(Kind):
         )
 
 
-class Features(Kind):
+class FeaturesKind(Kind):
     """Allow features: names with values, or namespaces with such names."""
 
     def __init__(self, namespaces: bool) -> None:
-        self._inner = Features(False) if namespaces else None
+        self._inner = FeaturesKind(False) if namespaces else None
         nested = "; or a namespace, an object of such values; or the numbers of a dense column" if namespaces else ""
         values = [NUMBER.schema, {"type": "string"}, {"type": "null"}]
         if self._inner is not None:
@@ -138,7 +138,7 @@ class Either(Kind):
         self._kinds[given[0]].check(value, key)
 
 
-FEATURES = Features(True)
+FEATURES = FeaturesKind(True)
 
 
 def _shape(name: str, optional: dict[str, Kind], labels: bool, most: int) -> Kind:
@@ -149,7 +149,7 @@ def _shape(name: str, optional: dict[str, Kind], labels: bool, most: int) -> Kin
     weights: dict[str, Kind] = {"weights": List(WEIGHT, 1, most)} if labels else {}
     example = _component(f"{name}Example", Record(features, of_label))
     kinds = {
-        "lines": Record({"lines": List(Line(), 1, most)}, optional),
+        "lines": Record({"lines": List(LineKind(), 1, most)}, optional),
         "examples": Record({"examples": List(example, 1, most)}, optional),
         "texts": Record({"texts": List(Text(), 1, most), **of_texts}, {**weights, **optional}),
         "rows": Record({"rows": List(ROW, 1, most), **of_texts}, {**weights, **optional}),
