@@ -39,15 +39,19 @@ from __future__ import annotations
 import numpy as np
 
 from ...array_types import Float64s, Int64s
+from ...binary import gd
 from ...data.batch import Batch
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.archive import Archive
-from ...options.declare import OptionGroup, option
+from ...options.declare import OptionGroup, option, refused
 from ..core import label_arrays
 from ..core.base import Reduction, ReductionRecord
 from ..core.contract import BatchTask
+from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
+
+SUPPORTED_OPTIONS = ("bits", "predict_only_model")  # options of the binary learner that apply. REPLACE
 
 
 class @CLASS@Options(OptionGroup):
@@ -56,6 +60,8 @@ class @CLASS@Options(OptionGroup):
     @NAME@: int = option(
         "number of classes; labels are 1..K", metavar="K", minimum=1, maximum=2**28, stored=True
     )
+
+    RULES = (refused(gd.other_options(SUPPORTED_OPTIONS), "has no effect with --@NAME@; leave it out"),)
 
 
 # -- kernels
@@ -107,8 +113,11 @@ class @CLASS@(Reduction):
         label = self.classes_of(task, task.learned(), "@NAME@", self.classes)
         best = np.empty(batch.n, np.int64)
         learn_batch(self.count, batch, label, task.learn, best)
-        task.prediction = best + 1.0
-        task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
+        prediction = best + 1.0
+        task.prediction, task.loss = prediction, label_arrays.wrong_weights(prediction, batch.label, batch.weight)
+        # what -r writes. REPLACE: Give the scores of the classes that were compared.
+        scores = self.count[best].astype(np.float32)
+        task.scored = ClassLists(scores, best + 1, np.arange(batch.n + 1), has_rest=False)
 
     def serialize(self, archive: Archive) -> None:
         """Save or restore the state. REPLACE: Limit all numbers that kernels use as an index, a bound or a link."""
@@ -129,7 +138,7 @@ REDUCTION = ReductionRecord(
     enabled="@NAME@",
     build=@CLASS@,
     check_arrays=check_arrays,
-    learner_options=(),
+    learner_options=SUPPORTED_OPTIONS,
     not_merged="REPLACE: why not",
 )
 '''

@@ -103,7 +103,7 @@ import numpy as np
 from xclass.kernels import jit, quickselect
 from xclass.reductions.log_multi import split_tree
 jit.activate()
-options = gd.Options(bits=4, learning_rate=0.5, initial_t=1.0, loss_function="squared")
+options = gd.BinaryOptions(bits=4, learning_rate=0.5, initial_t=1.0, loss_function="squared")
 table = gd.new_table(gd.make_rule(options, reduction=True), 4, 1, 1)
 table.flat[:] = 2
 print(gd.score(table, np.array([1, 5], np.uint64), np.ones(2, np.float32), 2, np.uint64(0), np.float32(0)))

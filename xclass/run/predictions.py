@@ -549,6 +549,8 @@ def contents(kind: str, task: BatchTask, highest_seen: np.ndarray | None, raw: b
             lists = lists._replace(labels=class_names.hide_unseen(lists.labels, highest_of_label))
         return lists._asdict()
     if task.scored is None:
+        if raw and task.batch.n:
+            raise UsageError("-r: the reduction gives no scores to write; leave it out")
         return {}
     has_rest = class_lists is not None and class_lists.has_rest and task.scored.scores is class_lists.scores
     return task.scored._replace(has_rest=has_rest)._asdict()

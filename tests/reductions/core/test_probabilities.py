@@ -17,6 +17,7 @@ from streams import multiclass
 
 import xclass
 from xclass.kernels import top_k
+from xclass.reductions import registry
 from xclass.reductions.core import calibration, probabilities
 
 K = 23
@@ -404,10 +405,10 @@ def test_listing_does_not_change_the_link_of_oaa(tmp_path):
 def test_listing_is_refused_for_reductions_without_probabilities(tmp_path, words):
     result = run(*words, "--binary", stdin="1 |w a\n")
     assert result.status == 2
+    estimating = [one for one in registry.REDUCTIONS if one.probabilities and one.labels == "multiclass"]
     assert result.err == (
         f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not estimate; "
-        "choose one of --multiclass, --hsm, --oaa, --recall_tree, --cpt, --softmax_tree, --mach, --means, "
-        "--sparse_experts\n"
+        f"choose one of --multiclass, --hsm, {', '.join(f'--{record.name}' for record in estimating)}\n"
     )
     with xclass.Learner("scalar") as model:
         model.save(tmp_path / "m")

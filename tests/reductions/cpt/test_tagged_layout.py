@@ -113,7 +113,7 @@ def test_without_bits_tables_begin_small_and_may_grow(monkeypatch):
 def test_tables_do_not_grow_beyond_a_quarter_of_the_free_memory(times, monkeypatch):
     options = cpt_options.CptOptions(trees=4, rerank=True, table_split="trees")
     words = {"trees": 4, "rerank": True, "index_slots": 0}
-    free = 4 * cpt_options.weight_bytes(options, cpt_options.START_BITS) << times
+    free = 4 * cpt_options.weight_bytes(options, tagged_words.START_BITS) << times
     monkeypatch.setattr("xclass.system.memory.available", lambda: free)
     with Learner("cpt", **words) as model:
         assert model.options["max_doublings"] == times
@@ -183,7 +183,7 @@ def test_growing_tables_go_on_growing_after_they_are_stored(name, tmp_path):
 
 def test_runs_that_begin_small_write_the_same_bytes(tmp_path, monkeypatch):
     """As without -b, but for the size at which tables begin."""
-    monkeypatch.setattr(cpt_options, "START_BITS", 5)
+    monkeypatch.setattr(tagged_words, "START_BITS", 5)
     text = multiclass(41, CLASSES, 3000, noise=0.3)
     (tmp_path / "d.vw").write_text(text)
     for name, processors in (("one", 1), ("three", 3)):

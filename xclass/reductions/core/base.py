@@ -351,7 +351,7 @@ class ReductionRecord:
     class_estimates: bool = False
     # whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
     class_scores: bool = False
-    learner_options: tuple[str, ...] | None = None  # fields of `gd.Options` that apply to it; None for all
+    learner_options: tuple[str, ...] | None = None  # fields of `gd.BinaryOptions` that apply to it; None for all
     # whether it only collects examples in its stages and learns from all of them in `end_pass`
     learns_at_end: bool = False
     # what becomes of the dense block of a batch, see TAKEN; a function of the spec, because options may decide

@@ -30,7 +30,9 @@ def plain(c: Config, model: LearnerCore, source: Sequence[str], namespaces: Sequ
     if o.testonly:
         lines.append("Learning: none, only predictions")
     else:
-        lines += described(c.reduction, "learning_lines", learner, in_words.learning(c.learner), c.learner)
+        applies = c.reduction.learner_options
+        of_rule = in_words.learning(c.learner) if applies is None or "learning_rate" in applies else []
+        lines += described(c.reduction, "learning_lines", learner, of_rule, c.learner)
     lines += _passes(c.passes, c.learner.decay_learning_rate, not o.testonly)
     if learner.lists_scores:
         listed = "probabilities" if c.listing_options.probabilities else "scores"
