@@ -41,6 +41,7 @@ import numpy as np
 from ...array_types import Float64s, Int64s
 from ...binary import gd
 from ...data.batch import Batch
+from ...kernels.constants import LARGEST
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.archive import Archive
@@ -113,10 +114,10 @@ class @CLASS@(Reduction):
         label = self.classes_of(task, task.learned(), "@NAME@", self.classes)
         best = np.empty(batch.n, np.int64)
         learn_batch(self.count, batch, label, task.learn, best)
-        prediction = best + 1.0
+        prediction = best.astype(np.float64) + 1.0
         task.prediction, task.loss = prediction, label_arrays.wrong_weights(prediction, batch.label, batch.weight)
         # what -r writes. REPLACE: Give the scores of the classes that were compared.
-        scores = self.count[best].astype(np.float32)
+        scores = np.minimum(self.count[best], LARGEST).astype(np.float32)
         task.scored = ClassLists(scores, best + 1, np.arange(batch.n + 1), has_rest=False)
 
     def serialize(self, archive: Archive) -> None:

@@ -85,10 +85,12 @@ def test_shares_sum_to_the_scores_that_decide(number):
             assert listed[: len(top)] == [label for label, _ in top]
             probabilities = [of_class.probability for of_class in explained.classes[: len(top)]]
             assert probabilities == pytest.approx([p for _, p in top], rel=1e-4, abs=1e-6)
-        elif name != "scalar":
+        elif explained.classes[0].score is None:  # the class where a path ends
             assert len(listed) == 1
-            assert explained.classes[0].score is None
             assert explained.classes[0].path
+        else:
+            assert listed[0] == prediction or name == "scalar"
+            assert name not in ("ect", "log_multi", "random_tree")
 
     agrees()
     assert state_of(model) == before
