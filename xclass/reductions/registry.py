@@ -26,7 +26,7 @@ MODULES = {  # name -> module with its record, which is called REDUCTION
     "log_multi": "log_multi.reduction",
     "ect": "ect.reduction",
     "random_tree": "random_tree.reduction",
-    "cpt": "multiclass.with_rows",
+    "cpt": "multiclass.reduction",
     "softmax_tree": "softmax_tree.reduction",
     "mach": "mach.reduction",
     "means": "means.reduction",

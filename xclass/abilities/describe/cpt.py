@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 
 from ...array_types import Float32s, Float64s, Int64s, UInt32s, UInt64s
-from ...binary import adagrad, document_frequency, feature_scaling, gd, in_words, tagged_words
+from ...binary import adagrad, feature_scaling, gd, in_words, tagged_words
 from ...binary.tagged_words import Words
 from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...kernels.constants import LARGEST
-from ...reductions.core import label_arrays
+from ...reductions.core.contract import BatchTask
 from ...reductions.cpt import label_tree, wide_nodes
 from ...reductions.cpt.binary_nodes import TreePredictions
 from ...reductions.cpt.label_tree import DEEPEST, NODES, ClassTree
@@ -30,8 +30,7 @@ from ...reductions.means.reduction import Means
 from ...reductions.multiclass import feature_index, opinion_pool, reranking
 from ...reductions.multiclass.opinion_pool import LEAST as LEAST_OPINION
 from ...reductions.multiclass.opinion_pool import Listed
-from ...reductions.multiclass.reduction import Multiclass
-from ...reductions.multiclass.with_rows import MulticlassWithRows
+from ...reductions.multiclass.reduction import Multiclass, MulticlassPlan
 from ...system.steps import pause
 from . import means, views
 from .reasons import NOTHING, chosen, later, of_regressor, scaled, score_of, shares_of
@@ -51,7 +50,7 @@ def banner(learner: ProbabilityTree) -> list[str]:
     o = learner.options
     lines = [f"Trees: {o.trees}, {o.cpt_arity} branches per node", *_tree_origin(learner)]
     if o.rerank:
-        index = f" and {o.index_candidates} from the index" if learner.index is not None else ""
+        index = f" and {o.index_candidates} from the index" if learner.has_index else ""
         lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
     elif o.trees > 1:
         lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
@@ -59,7 +58,7 @@ def banner(learner: ProbabilityTree) -> list[str]:
     may_grow = o.max_doublings and not learner.testing
     most = weight_bytes(o, learner.bits) << o.max_doublings if may_grow else 0
     lines.append(in_words.growing(number, learner.bits, most))
-    if learner.index is not None:
+    if learner.has_index:
         memory = in_words.size(index_bytes(o))
         lines.append(f"Index: {o.index_slots} classes for each of 2^{o.index_bits} features, at most {memory}")
     return lines
@@ -86,7 +85,7 @@ def learning_lines(learner: ProbabilityTree, binary: gd.BinaryOptions) -> list[s
 
 def _means_alone(learner: ProbabilityTree) -> Means | None:
     """Return the class means of a learner that has learned nothing but dense rows, else None."""
-    if not isinstance(learner, MulticlassWithRows) or learner.has_features or learner.means.classes is None:
+    if not isinstance(learner, Multiclass) or learner.has_features or learner.means.classes is None:
         return None
     return learner.means
 
@@ -107,11 +106,15 @@ def summary(learner: ProbabilityTree) -> list[str]:
     return [
         *learner.report.lines(), *shares, *(learner.scales.summary_lines if learner.scales is not None else []),
         *weighted,
-        *(means.facts_of_rows(learner.means) if isinstance(learner, MulticlassWithRows) else []),
-        *(learner.searched.lines() if learner.searched is not None else []),
+        *(_beside_trees(learner) if isinstance(learner, Multiclass) else []),
         f"classes in the tree = {known['classes_in_tree']}{learner.placed_text}, depth = {depth}",
         *views.lines(known),
     ]  # fmt: skip
+
+
+def _beside_trees(learner: Multiclass) -> list[str]:
+    searched = learner.searched.lines() if learner.searched is not None else []
+    return [*means.facts_of_rows(learner.means), *searched]
 
 
 def figures(learner: ProbabilityTree) -> dict[str, float]:
@@ -139,7 +142,7 @@ def class_counts(learner: ProbabilityTree) -> tuple[Int64s, Float64s] | None:
     alone = _means_alone(learner)
     if alone is not None:
         return means.class_counts(alone)
-    if learner.index is None:
+    if not isinstance(learner, Multiclass) or learner.index is None:
         return None
     index = learner.index.index
     size = int(index.size[0])
@@ -162,39 +165,35 @@ def _node_view(tree: ClassTree, a: int) -> NodeView:
 
 def word_tables(learner: ProbabilityTree) -> dict[str, Words]:
     tables = {f"tree{t}": member.weights.words for t, member in enumerate(learner.members)}
-    return tables if learner.scorers is None else {**tables, "scorers": learner.scorers.weights.words}
+    return {**tables, "scorers": learner.scorers.weights.words} if isinstance(learner, Multiclass) else tables
 
 
 def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
-    none, number = np.zeros(1, bool), label_arrays.whole(batch)
-    if learner.scales is not None:
-        batch = learner.scales.scaled(batch, none)
-    weighted = document_frequency.not_weighted(batch)
-    if learner.frequencies is not None:
-        weighted = learner.frequencies.weighted(batch, none)
-    batches = [learner.batch_of_tree(t, batch, weighted.batch) for t in range(len(learner.members))]
+    task = BatchTask(batch, False, np.zeros(1))
+    learner.prepare(task)
+    batch, plan = task.batch, learner.begin(task)
+    batches = [learner.batch_of_tree(t, batch, plan.weighted.batch) for t in range(len(learner.members))]
     paths = [TreePaths(learner.members[t], seen, learner.node_name(t), t) for t, seen in enumerate(batches)]
     if isinstance(learner, Multiclass):
-        output = _predicted(learner, batches, number, learner.options.candidates)
-        opinions = learner.new_opinions(output)
-        if learner.index is not None:
-            learner.index.propose(batch, weighted.share, number, none, False, 0, 1, opinions)
-        proposed = reranking.ProposedClasses(output.top, output.top_p, output.p, opinions)
-        if not (isinstance(learner, MulticlassWithRows) and batch.columns):
-            return _of_scorers(learner, batch, weighted, proposed, paths, k)
-        if not learner.has_features:
+        assert isinstance(plan, MulticlassPlan)  # which it makes
+        if plan.rows_alone:
             return means.explain(learner.means, batch, k)
-        of_features = _of_scorers(learner, batch, weighted, proposed, paths, opinions.candidate.shape[1])
+        pause()
+        learner.learn_rows(task, plan, 0, 1, learner.number_searched)
+        learner.add_candidates(task, plan)
+        if not batch.columns:
+            return _of_scorers(learner, batch, plan, paths, k)
+        of_features = _of_scorers(learner, batch, plan, paths, plan.opinions.candidate.shape[1])
         rows = learner.means.classes
         of_rows = NOTHING  # of a row that is missing
         if rows is not None and (batch.dense.any() or len(batch.index) == learner.constants):
             of_rows = means.explain(learner.means, batch, rows.compared)
         return _pooled(learner.pool, [of_features, of_rows], ["features", "rows"], float(batch.label[0]), k)
     if len(batches) == 1:  # the search for k classes may find others than that for one
-        found = [_predicted(learner, batches, number, size).top[0, 0].tolist() for size in (1, k)]
+        found = [_predicted(learner, batches, plan.label, size).top[0, 0].tolist() for size in (1, k)]
         ranked = np.array(list(dict.fromkeys([*found[0], *found[1]])))
     else:
-        output = _predicted(learner, batches, number, max(learner.options.candidates, k))
+        output = _predicted(learner, batches, plan.label, max(learner.options.candidates, k))
         ranked = learner.vote(batches, output, output.top[:, 0].size, True)[0][0]
     return _of_trees(learner, batches, paths, ranked[ranked > 0], float(batch.label[0]), k)
 
@@ -249,10 +248,7 @@ def _of_trees(
     return Reasons(explained, others, compared if explained else 0, formula if explained else "")
 
 
-def _of_scorers(
-    learner: Multiclass, batch: Batch, weighted: document_frequency.Weighted, proposed: reranking.ProposedClasses,
-    paths: Sequence[TreePaths], k: int,
-) -> Reasons:  # fmt: skip
+def _of_scorers(learner: Multiclass, batch: Batch, plan: MulticlassPlan, paths: Sequence[TreePaths], k: int) -> Reasons:
     """Explain a prediction by the scores of the candidates, for a batch whose features are not weighted.
 
     The score of a class has three parts, see `reranking`: the features of its scorer; what the trees say about the
@@ -260,11 +256,11 @@ def _of_scorers(
     """
     pause()
     scorers, index, label = learner.scorers, learner.index, float(batch.label[0])
-    candidates, factor = proposed.opinions.candidate[0].tolist(), scorers.state[0]
+    candidates, factor = plan.opinions.candidate[0].tolist(), scorers.state[0]
     scratch, result = reranking.scratch(batch, len(candidates)), reranking.new_ranking(1, len(candidates))
     learner.rank_kernel(
-        scorers, learner.options.normalize_features != "none", batch, weighted.log_weight,
-        label_arrays.whole(batch), np.zeros(1, bool), False, 0, 1, proposed, scratch, result,
+        scorers, learner.options.normalize_features != "none", batch, plan.weighted.log_weight, plan.label, plan.learns,
+        False, 0, 1, plan.proposed, scratch, result,
     )  # fmt: skip
     size, count = int(np.count_nonzero(result.top[0])), int(batch.start[1])
     if not size:
@@ -286,7 +282,7 @@ def _of_scorers(
             products = np.zeros(count)
         cosine = np.zeros(count)
         if index is not None and feature_index.class_number(index.index, y) >= 0:
-            feature_index.add_cosines(index.index, batch.index, weighted.share, y, cosine)
+            feature_index.add_cosines(index.index, batch.index, plan.weighted.share, y, cosine)
         shares = [*shares_of(products, "scorer"), *shares_of(float(factor[reranking.COSINE]) * cosine, "index")]
         for number, part, name in OPINIONS:
             share = float(factor[number] * scratch.offset[c, number])

@@ -21,8 +21,8 @@ from ...errors import ModelError
 from ...model import stored_arrays
 from ...reductions.cpt.label_tree import NODES
 from ...reductions.cpt.reduction import ProbabilityTree
+from ...reductions.multiclass.reduction import Multiclass
 from ...reductions.multiclass.searched_trees import DECIDED, SEARCHED
-from ...reductions.multiclass.with_rows import MulticlassWithRows
 from . import means, parts
 from .sources import CONTINUE, Sources, add_up, average, check_names, not_continued
 
@@ -37,6 +37,13 @@ def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
         _merge_scales(target.scales, sources.of("scales"))
     if target.frequencies is not None:
         parts.merge_frequencies(target.frequencies, sources.of("frequencies"))
+    if isinstance(target, Multiclass):
+        _merge_multiclass(target, sources)
+    return notes
+
+
+def _merge_multiclass(target: Multiclass, sources: Sources) -> None:
+    """Merge what is beside the trees; their features are counted."""
     if target.index is not None:
         parts.merge_of(target, sources)
     if target.searched is not None:
@@ -46,16 +53,13 @@ def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
         state = target.searched.state
         state[[SEARCHED, DECIDED]] = np.minimum(np.max(states, axis=0)[[SEARCHED, DECIDED]], stored_arrays.MAX_COUNT)
         target.searched.replace(state)
-    if target.scorers is not None:
-        scorers = sources.of("scorers")
-        average(target.scorers, scorers, "state")
-        weights = _merged_weights("scorers", target.scorers.weights, scorers.of("weights"))
-        target.scorers = target.scorers._replace(weights=weights)
-    if isinstance(target, MulticlassWithRows):
-        means.merge(target.means, sources.of("means"))
-        average(target, sources, "pool")
-        target.has_features = any(one.has_features for one in sources.learners)
-    return notes
+    scorers = sources.of("scorers")
+    average(target.scorers, scorers, "state")
+    weights = _merged_weights("scorers", target.scorers.weights, scorers.of("weights"))
+    target.scorers = target.scorers._replace(weights=weights)
+    means.merge(target.means, sources.of("means"))
+    average(target, sources, "pool")
+    target.has_features = any(one.has_features for one in sources.learners)
 
 
 def _merged_weights(name: str, target: SharedWeights, sources: Sources) -> SharedWeights:
@@ -91,7 +95,7 @@ def _merge_trees(target: ProbabilityTree, sources: Sources) -> list[str]:
 def _take_in_turn(target: ProbabilityTree, sources: Sources) -> list[str]:
     """Take the trees from the models in turn; return a note about it."""
     models, paths = len(sources.learners), sources.paths
-    if target.index is None:
+    if not (isinstance(target, Multiclass) and target.index is not None):
         raise ModelError(
             f"{' and '.join(paths[:2])} have different trees, whose nodes do not correspond; {CONTINUE}, or give all "
             "the same tree, a file of --save_tree, as --cpt_tree"

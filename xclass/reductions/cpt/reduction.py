@@ -32,7 +32,7 @@ Differs   from the paper (docs/papers.md says why, and what it costs):
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -69,19 +69,15 @@ FEWEST_LEAVES = 2  # without which the root has no regressor
 Distributions = list[list[tuple[Int64s, Float64s]]]
 
 
-class TreePlan(NamedTuple):
-    """Hold what all stages need to know about n examples, and what the trees write."""
+@dataclass
+class TreePlan:
+    """Hold what the trees need to know about n examples, and what they write."""
 
     weighted: document_frequency.Weighted
     label: Int64s  # see `label_arrays.span`
     learns: Bools  # bool[n]
-    left_out: Bools  # bool[n], whether the first pass leaves the example out
     output: TreePredictions  # of all trees
     distributions: Distributions | None  # None unless all probabilities are wanted
-    tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
-    opinions: Any = None  # of an index, see `multiclass.feature_index.Opinions`
-    by_rows: Any = None  # what `means` says of dense rows
-    rows_alone: bool = False  # whether nothing is learned but dense rows
 
 
 class ProbabilityTree(Reduction):
@@ -97,9 +93,6 @@ class ProbabilityTree(Reduction):
     """
 
     report: LabelStatistics
-    scorers: Any = None  # these three: see `multiclass`
-    index: Any = None
-    searched: Any = None
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: CptOptions = spec.options
@@ -286,10 +279,8 @@ class ProbabilityTree(Reduction):
         batch, n = task.batch, task.batch.n
         output, no_labels = self.new_output(n, self.proposals), (np.empty(0, np.int64), np.empty(0))
         listed = [[no_labels] * n for _ in self.members] if self.listing_options.probabilities else None
-        return TreePlan(
-            task.plan or document_frequency.not_weighted(batch), label_arrays.whole(batch), task.learned(),
-            np.zeros(n, bool), output, listed, np.zeros(output.p.shape, bool),
-        )  # fmt: skip
+        weighted = task.plan or document_frequency.not_weighted(batch)
+        return TreePlan(weighted, label_arrays.whole(batch), task.learned(), output, listed)
 
     @property
     def proposals(self) -> int:
