@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sys
 from collections import namedtuple
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from running import ROOT, environment
 
 SUBJECTS = ["tea", "hot", "cake", "sweet"]
 TEXTS = [
@@ -21,7 +19,6 @@ TEXTS = [
     ("", {1}),
     ("nobody knows what this is about", set()),
 ]
-PROJECT = "name=Subjects\nlanguage=en\nbackend=xclass\nvocab=subjects\nanalyzer=simple\nallow_learn=1\npasses=5\n"
 
 
 class Corpus:
@@ -179,27 +176,3 @@ def test_what_cannot_be_done_is_reported(backend, demo, tmp_path):
         demo.OperationFailedException, match=r"4; allowed are .* train again if the vocabulary has grown"
     ):
         trained.learn(Corpus(("a new subject", {4})))
-
-
-@pytest.fixture
-def annif(tmp_path):
-    """Run the program in a folder with a vocabulary and texts; return what it printed."""
-    pytest.importorskip("annif", reason="annif is not installed: pip install annif")
-    rules = tmp_path / "nltk" / "tokenizers" / "punkt_tab" / "english"
-    rules.mkdir(parents=True)
-    for name in ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt"):
-        (rules / name).touch()  # no exceptions to the rules by which NLTK finds sentences, which Annif would download
-    (tmp_path / "projects.cfg").write_text(f"[subjects]\n{PROJECT}")
-    (tmp_path / "subjects.tsv").write_text("".join(f"<http://x/{name}>\t{name}\n" for name in SUBJECTS))
-    lines = [f"{text}\t{' '.join(f'<http://x/{SUBJECTS[i]}>' for i in sorted(ids))}\n" for text, ids in TEXTS[:4]]
-    (tmp_path / "train.tsv").write_text("".join(lines))
-    (tmp_path / "more.tsv").write_text("a kettle whistles\t<http://x/hot>\n")
-
-    def run(*words, text=""):
-        command = [sys.executable, ROOT / "demo" / "annif_backend.py", *words]
-        env = environment(NLTK_DATA=str(tmp_path / "nltk"))
-        result = subprocess.run(command, cwd=tmp_path, env=env, input=text, capture_output=True, text=True, timeout=300)
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
-
-    return run

@@ -155,22 +155,6 @@ def test_uci_lines(convert, tmp_path):
     assert out("labels.txt") == ["1\ta", "2\tb_c"]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("1,2,3,4", "a:2: 4 columns, 3 in the lines before"),
-        ("1,x,3", "a:2: 'x' in column 2 is no number"),
-        ("1,inf,3", "a:2: 'inf' in column 2 is no number"),
-        ("1,2,", "a:2: no class after a comma"),
-        ("7", "a:2: no class after a comma"),
-        ("1,2,0.5", "a:2: class 0.5 is no whole number"),
-    ],
-)
-def test_bad_uci_lines_are_named(convert, tmp_path, line, message):
-    (tmp_path / "a").write_text(f"1,2,3\n{line}\n")
-    assert message in convert("uci", "--train", "a")[1]
-
-
 # -- VW ----------------------------------------------------------------------------------------------------------------
 
 
@@ -180,20 +164,6 @@ def test_vw_lines_keep_all_but_the_bare_namespace(convert, tmp_path):
     assert out("train.vw") == ["2 |n a:1 b |c d |n e", "1 2.0 'tag|x y", "2 |n"]
     assert convert("vw", "--train", "a", "--test", "a", "--classes", "9") == (0, "")
     assert out("train.vw")[1] == "3 2.0 'tag|x y" and len(out("labels.txt")) == 9
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("4 |f a", "a:2: label 4 is outside 1..3"),
-        ("0 |f a", "a:2: label 0 is outside 1..3"),
-        ("-1 |f a", "a:2: label '-1' is no whole number"),
-        ("1 a b", "a:2: no bar (|) before the features"),
-    ],
-)
-def test_bad_vw_lines_are_named(convert, tmp_path, line, message):
-    (tmp_path / "a").write_text(f"3 |f a\n{line}\n")
-    assert message in convert("vw", "--train", "a", "--test", "a", "--classes", "3")[1]
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

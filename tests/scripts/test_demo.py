@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import xclass_process
 from running import ROOT
 
 import xclass
@@ -127,19 +126,6 @@ def test_report_compares_and_times(stream, tmp_path, capsys):
         report.show(tmp_path, ["half"])
 
 
-def test_report_shows_the_most_probable_tokens(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("labels.txt").write_text("1\ttea\n2\t,\n")
-    Path("places.vw").write_text("2 |a green |b hot\n")
-    learned = xclass.Learner("oaa", classes=2, bits=8)
-    learned.learn_many(Path("places.vw").read_text())
-    learned.save("m")
-    words = ["-d", "places.vw", "-t", "-i", "m", "--top_k", "1", "-p", "places.txt", "--quiet"]
-    assert xclass_process(*words).status == 0
-    report.show_tokens(tmp_path)
-    assert re.fullmatch(r"after hot green comes ,; predicted:\n {4}, 0\.\d\d\n", capsys.readouterr().out)
-
-
 # -- the scripts -------------------------------------------------------------------------------------------------
 
 
@@ -160,23 +146,6 @@ def test_scripts_stop_where_there_is_no_python(tmp_path, script):
     assert result.returncode == 1
     assert "false is not a Python of 3.10 or newer; name one with PYTHON=" in result.stderr
     assert not (tmp_path / "a b" / ".venv").exists()
-
-
-def test_only_tracked_files_are_checked(tmp_path):
-    git = ["git", "-c", "safe.directory=*", "-c", "user.name=a", "-c", "user.email=a@b"]
-    lists = (ROOT / "tests" / "support" / "tracked.py").read_text(encoding="utf-8")
-    (tmp_path / "tests" / "support").mkdir(parents=True)
-    (tmp_path / "tests" / "support" / "tracked.py").write_text(lists, encoding="utf-8")
-    (tmp_path / "docs").mkdir()
-    for name in ("kept.md", "docs/kept.md", "docs/removed.md", "stray.md"):
-        (tmp_path / name).touch()
-    subprocess.run([*git, "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run([*git, "add", "kept.md", "docs"], cwd=tmp_path, check=True)
-    (tmp_path / "docs" / "removed.md").unlink()
-    shown = "import tracked; print(*(path.name for path in tracked.files('*.md', 'docs/*.md')))"
-    here = tmp_path / "tests" / "support"
-    done = subprocess.run([sys.executable, "-c", shown], cwd=here, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["kept.md", "kept.md"]
 
 
 def test_demo_of_texts_prints_the_most_probable_classes_without_matplotlib(tmp_path, monkeypatch, capsys):

@@ -9,7 +9,6 @@ import http.server
 import json
 import random
 import re
-import shlex
 import subprocess
 import sys
 import threading
@@ -24,7 +23,6 @@ from test_convert import compressed
 from scripts.convert import fetch
 from scripts.lib import papers, peers, runner
 from scripts.lib.experiments import EXPERIMENTS
-from scripts.lib.processes import BenchError
 from scripts.lib.results import binomial_interval, chi_squared_test, hoeffding_interval
 from scripts.paper import run
 
@@ -206,18 +204,6 @@ def test_scripts_of_lists_make_a_table_of_each_set_that_is_there(name, tmp_path,
         assert all(one["p1"] > one["p5"] > 10 for one in found)
 
 
-def test_scripts_of_lists_say_which_sets_they_have(tmp_path, script):
-    status, out, err = script("xmc", "--dry_run", "--work", tmp_path / "work")
-    assert (status, err) == (0, "") and not (tmp_path / "work").exists()
-    assert out.count("$ python -m scripts.convert.sparse") == 5
-    assert "/WikiLSHTC-325K/raw wikiLSHTC_train.txt --page http://manikvarma.org" in out
-    assert "-b 28 --propensity 0.6,2.6 --predict_only_model -f plt.model" in out
-    assert "left out: multilabel_oaa, one pass: its time grows with the number of labels" in out
-    status, out, err = script("xmc", "--work", tmp_path / "work", DATA=tmp_path)
-    assert status == 1 and "left out: ml_cooking: not in" in out
-    assert "none of the sets is there; DATA=FOLDER says where they are" in err
-
-
 def test_all_methods_run_on_the_sets_that_stand_in(tmp_path, script):
     vw_set(tmp_path / "clinc150")
     words = ["--sets", "clinc150,wordnet", "--small", "--bits", 14, "--work", tmp_path / "work"]
@@ -235,27 +221,6 @@ def vw_set(folder, k=20):
     (folder / "test.vw").write_bytes(vw(2, 50, k))
     (folder / "labels.txt.gz").write_bytes(gzip.compress(b"".join(b"%d\tx\n" % i for i in range(1, k + 1))))
     return folder
-
-
-@pytest.mark.parametrize("small", [[], ["--small"]])
-def test_sets_of_vw_text_are_taken_as_they_are(tmp_path, small, script):
-    words = ["--work", tmp_path / "work", "--methods", "filter_tree", *small]
-    status, out, err = script("isolet", *words, DATA=vw_set(tmp_path / "data"))
-    assert status == 0, out + err
-    assert f"$ xclass -d train.vw{'' if small else '.gz'} --ect 20" in out
-    assert re.search(
-        r"\| filter_tree \| LOMTree paper, table 4 \| test error, % \| 15\.10 ± 2\.51 \| \d+\.\d+ ± \d", out
-    )
-
-
-def test_features_of_an_author_take_the_place_of_those_of_the_lstm(tmp_path, script):
-    status, out, _ = script("ptb_lstm", "--dry_run")
-    assert status == 0 and "needs LSTM=FOLDER" in out and out.count("in the paper:") == 8
-    status, _, err = script("ptb_lstm", "--work", tmp_path / "work")
-    assert status == 1 and "LSTM=FOLDER, DATA=FOLDER says where train.vw" in err
-    words = ["--work", tmp_path / "work", "--methods", "softmax_tree", "--small"]
-    status, out, err = script("ptb_lstm", *words, LSTM=vw_set(tmp_path / "data"))
-    assert status == 0 and "| softmax_tree | k = 800, depth 4 | test error, % | 74.50 |" in out, out + err
 
 
 @pytest.mark.sampled(3)
@@ -278,21 +243,6 @@ def test_commands_are_printed_and_nothing_done(name, words, tmp_path, script):
     if name == "ptb":
         assert "--exact --top_k 5" in out and " --beam 0 -f hsm.model" in out and "/vectors.txt" in out
         assert "--top_k" not in out.partition("hsm, HSM-approx")[2].partition("\nhsm, default")[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "words", "variables", "message"),
-    [
-        ("aloi", ["--methods", "oaa,none"], {}, "--methods none: must be one of oaa, recall_tree"),
-        ("oplt", ["--sets", "wordnet"], {}, "--sets wordnet: must be one of ml_bibtex, ml_delicious"),
-        ("rcv1", ["--sets", "wordnet"], {}, "--sets wordnet: this script has one set only"),
-        ("aloi", [], {"DATA": "/no/such/folder"}, "DATA=/no/such/folder is no folder"),
-        ("ltcb", [], {"TEXT": "enwik7"}, "TEXT=enwik7: must be one of enwik8, enwik9"),
-    ],
-)
-def test_wrong_command_lines_are_refused(name, words, variables, message, script):
-    status, _, err = script(name, *words, **variables)
-    assert status == 1 and message in err
 
 
 @pytest.mark.parametrize("name", [*SETS, "ptb_lstm"])
@@ -358,113 +308,43 @@ def test_sizes_of_tables_are_those_that_runs_say(tmp_path):
         assert papers.table_bytes(method, words) == int(line[1]) << 20, method
 
 
-# -- a row and the table -----------------------------------------------------------------------------------------------
+# -- rows and the table ------------------------------------------------------------------------------------------------
+
+MEASURES = "error=9.5+-0.3 train=2 covered=70 covered_perplexity=? perplexity=? megabytes=? milliseconds=0.1"
+MEASURES += " train_top5=1 train_covered=70 train_covered_perplexity=? depth=2 leaves=4 leaf_classes=4"
+ROWS = f"""oaa bad error=9.5 -b 99
+absent SAG figures gone
+tuned filter_tree tuned error=9.5 -b 14 --passes 2
+retrained oaa again error=9.5 --passes 8 -b 14
+oaa sub error=9.5 -b 14 --oaa_subsample 4
+recall_tree planes 'error=? hyperplanes=50' -b 14 --max_depth 1 --max_candidates 3
+cpt losses 'squared=? test_squared=?' --sgd --loss_function squared
+softmax_tree small '{MEASURES}' --depth 2 --leaf_classes 4 --tree_init random"""
 
 
-def with_rows(monkeypatch, tmp_path, rows):
-    """Give isolet other rows and a small set."""
+def test_every_kind_of_row_has_its_figures(tmp_path, monkeypatch, script):
+    pytest.importorskip("vowpalwabbit")
     experiment = EXPERIMENTS["isolet"]
-    monkeypatch.setitem(EXPERIMENTS, "isolet", experiment.__class__(**{**vars(experiment), "rows": rows}))
-    return ["--work", tmp_path / "work"], {"DATA": vw_set(tmp_path / "data")}
-
-
-def test_failed_row_is_reported_and_the_others_are_kept(tmp_path, monkeypatch, script):
-    rows = "oaa bad error=9.5 -b 99\nrecall_tree good 'error=9.5 progressive=? seconds=61' -b 14"
-    words, data = with_rows(monkeypatch, tmp_path, rows)
-    status, out, _ = script("isolet", *words, **data)
-    assert status == 1 and "| oaa | bad | test error, % | 9.50 | failed |" in out
-    assert re.search(
-        r"\| recall_tree \| good \| test error, % \| 9.50 \| [\d.]+ ± [\d.]+ \| [+-][\d.]+ \|  \|  \| [\d.]+ \| 61 \|",
-        out,
-    )
-    assert re.search(r"\|  \|  \| progressive error, % \|  \| [\d.]+ \|  \|", out)
-    assert "failed: oaa, bad: exit status" in out and "99 is out of range" in out
-
-
-def test_rows_that_cannot_be_run_are_left_out(tmp_path, monkeypatch, script):
-    words, data = with_rows(monkeypatch, tmp_path, "hsm default error=1 --no_such_option 1\nabsent SAG figures gone")
-    status, out, _ = script("isolet", *words, **data)
-    assert status == 1 and "failed: hsm, default: exit status" in out and "--no_such_option" in out
-    assert "left out: SAG, figures: gone" in out
-
-
-@pytest.mark.parametrize(
-    ("row", "criterion"),
-    [
-        ("tuned filter_tree tuned error=9.5 -b 14 --passes 2", "held out"),
-        ("tuned filter_tree tuned error=9.5 -b 14", "progressive"),
-        ("tuned cpt tuned squared=? --sgd --loss_function squared", "squared"),
-    ],
-)
-def test_tuned_row_takes_the_best_setting(row, criterion, tmp_path, monkeypatch, script):
-    words, data = with_rows(monkeypatch, tmp_path, row)
-    assert "--probes 59 looks for them" in script("isolet", *words, **data)[1]
-    status, out, err = script("isolet", *words, "--probes", "5", **data)
-    assert status == 0, out + err
-    (state,) = (tmp_path / "work" / "vw").glob("*.tune")
-    errors = json.loads(state.read_text())
-    chosen = min(errors, key=errors.__getitem__)
-    assert 1 < len(errors) <= 5 and f"{chosen} -f" in out
-    tested = tmp_path / "work" / "vw" / "probe.test.vw"
-    lines = len(tested.read_text().splitlines())
-    assert lines == (20 if criterion == "held out" else 0)
-    if criterion == "squared":
-        learned = ["-d", data["DATA"] / "train.vw.gz", "--cpt", 20, "--sgd", "--loss_function", "squared"]
-        assert errors[chosen] == papers.measured(learn(*learned, *chosen.split()).err, "squared")
-
-
-def test_retrained_row_learns_from_all_examples(tmp_path, monkeypatch, script):
-    words, data = with_rows(monkeypatch, tmp_path, "retrained oaa tuned error=9.5 --passes 8 -b 14")
-    status, out, err = script("isolet", *words, **data)
-    assert status == 0, out + err
-    first, again = (shlex.split(line) for line in out.splitlines() if line.startswith("$ xclass") and " -f " in line)
-    assert first[first.index("--passes") + 1] == "8" and "--holdout_off" not in first
-    assert "--holdout_off" in again or again[again.index("--passes") + 1] == "1"
-
-
-def test_errors_are_counted_where_the_summary_has_none(tmp_path, monkeypatch, script):
-    words, data = with_rows(monkeypatch, tmp_path, "oaa sub error=9.5 -b 14 --oaa_subsample 4")
-    assert script("isolet", *words, **data)[0] == 0
-    (record,) = json.loads((tmp_path / "work/vw/done.json").read_text())
-    truth = [line.split()[0] for line in (data["DATA"] / "test.vw").read_text().splitlines()]
-    predictions = (tmp_path / "work/vw/oaa.predictions").read_text().split()
-    assert record["error"] == 2 * sum(map(str.__ne__, truth, predictions)) and 0 < record["error"] < 80
-
-
-def test_runs_with_other_seeds_have_a_mean_and_a_deviation(tmp_path, monkeypatch, script):
-    measures = "error=9.5+-0.3 train=2 covered=70 covered_perplexity=? perplexity=? megabytes=? milliseconds=0.1"
-    measures += " train_top5=1 train_covered=70 train_covered_perplexity=? depth=2 leaves=4 leaf_classes=4"
-    row = f"softmax_tree small '{measures}' --depth 2 --leaf_classes 4 --tree_init random"
-    words, data = with_rows(monkeypatch, tmp_path, row)
-    status, out, err = script("isolet", *words, "--runs", 2, **data)
-    assert status == 0, out + err
-    assert "--random_seed 1 " in out and "--random_seed 2 " in out
-    first, second = json.loads((tmp_path / "work/vw/done.json").read_text())
-    assert {*papers.figures(measures), "seconds", "tests"} < set(first)
-    assert 0 < first["covered"] < 100 and first["milliseconds"] > 0 and first["leaves"] <= 4 >= first["leaf_classes"]
+    monkeypatch.setitem(EXPERIMENTS, "isolet", experiment.__class__(**{**vars(experiment), "rows": ROWS}))
+    data, work = vw_set(tmp_path / "data"), tmp_path / "work" / "vw"
+    words = ("isolet", "--work", tmp_path / "work", "--probes", 5, "--runs", 2, "--peers")
+    status, out, err = script(*words, DATA=data)
+    assert status == 1 and "failed: oaa, bad: exit status" in out and "99 is out of range" in out, out + err
+    assert "left out: SAG, figures: gone" in out and "| oaa | bad | test error, % | 9.50 | failed |" in out
+    _, _, sub, planes, losses, first, second = json.loads((work / "done.json").read_text())
+    errors = json.loads(next(work.glob("*.tune")).read_text())
+    assert 1 < len(errors) <= 5 and f"{min(errors, key=errors.__getitem__)} -f" in out
+    assert any("--holdout_off" in line for line in out.splitlines() if line.startswith("$ xclass") and "--oaa" in line)
+    truth = [line.split()[0] for line in (data / "test.vw").read_text().splitlines()]
+    predictions = (work / "oaa.predictions").read_text().split()
+    assert sub["error"] == 2 * sum(map(str.__ne__, truth, predictions))
+    assert 3 <= planes["hyperplanes"] <= 5  # three candidates and, as in VW, the routers of two levels
+    assert 0 < losses["squared"] != losses["test_squared"] > 0
+    assert {*papers.figures(MEASURES), "seconds", "tests"} < set(first) and 0 < first["covered"] < 100
     assert first["train_top5"] <= first["train"] and first["covered_perplexity"] < first["perplexity"]
     mean = f"{(first['error'] + second['error']) / 2:.2f}"
-    assert re.search(
-        rf"\| softmax_tree \| small \| test error, % \| 9.50 \(sd 0.30\) \| {mean} ± [\d.]+ \(sd [\d.]+\) \|", out
-    )
-    for name in papers.figures(measures):
-        assert re.search(rf"\| {re.escape(papers.MEASURES[name][0])} \| ", out), name
-
-
-def test_hyperplanes_are_routers_and_candidates(tmp_path, monkeypatch, script):
-    row = "recall_tree a 'error=? hyperplanes=50' -b 14 --max_depth 1 --max_candidates 3"
-    words, data = with_rows(monkeypatch, tmp_path, row)
-    assert script("isolet", *words, **data)[0] == 0
-    (record,) = json.loads((tmp_path / "work/vw/done.json").read_text())
-    assert 3 <= record["hyperplanes"] <= 5  # three candidates and, as in VW, the routers of two levels
-
-
-def test_squared_losses_are_those_with_and_without_learning(tmp_path, monkeypatch, script):
-    words, data = with_rows(monkeypatch, tmp_path, "cpt a 'squared=? test_squared=?' --sgd --loss_function squared")
-    status, out, _ = script("isolet", *words, **data)
-    (record,) = json.loads((tmp_path / "work/vw/done.json").read_text())
-    assert status == 0 and 0 < record["squared"] != record["test_squared"] > 0
-    assert f"{record['squared']:.4f} ± {hoeffding_interval(50):.4f}" in out
+    assert re.search(rf"\| small \| test error, % \| 9.50 \(sd 0.30\) \| {mean} ± [\d.]+ \(sd [\d.]+\) \|", out)
+    assert re.search(r"\| VW [\d.]+ ± [\d.]+ \| [\d.e-]+ \|", out)
 
 
 @pytest.mark.parametrize(("words", "most"), [("beta=9 start=random", 0.2), ("start=prototypes", 0.02)])
@@ -477,14 +357,6 @@ def test_softmax_trees_of_another_implementation_learn(words, most, tmp_path):
         (tmp_path / f"{part}.vw").write_text("".join(lines))
     given = f"tree scaled depth=2 leaf_classes=3 alpha=0.1 iterations=3 {words}".split()
     assert runner.run(peers.SKLEARN, given, tmp_path)["error"] < most
-
-
-def test_a_peer_is_measured_on_the_same_data(tmp_path, monkeypatch, script):
-    pytest.importorskip("vowpalwabbit")
-    words, data = with_rows(monkeypatch, tmp_path, "filter_tree a error=9.5 -b 14")
-    status, out, err = script("isolet", *words, "--peers", **data)
-    assert status == 0, out + err
-    assert re.search(r"\| VW [\d.]+ ± [\d.]+ \| [\d.e-]+ \|", out)
 
 
 def test_intervals_and_tests_are_those_of_the_textbooks():
@@ -545,15 +417,3 @@ def test_download_goes_on_where_it_was_cut_short(server, tmp_path):
     assert requests == [("/cut", None), ("/cut", "bytes=120000-"), ("/cut", "bytes=240000-")]
     assert fetch.fetch(tmp_path, "a", [url("gone")], len(CONTENT)) == tmp_path / "a"
     assert len(requests) == 3 and not (tmp_path / "a.part").exists()
-
-
-def test_addresses_are_tried_in_turn_and_files_checked(server, tmp_path):
-    url, _ = server
-    digest = fetch.hashlib.md5(CONTENT).hexdigest()
-    urls = [url("gone"), "http://127.0.0.1:1/refused", url("whole")]
-    assert fetch.fetch(tmp_path, "a", urls, md5=digest).read_bytes() == CONTENT
-    with pytest.raises(BenchError, match=r"a: MD5 .*, not 00; remove it"):
-        fetch.fetch(tmp_path, "a", urls, md5="00")
-    with pytest.raises(BenchError, match=r"(?s)b cannot be had.*/whole: 300,000 bytes, not 5\n.*DATA=FOLDER"):
-        fetch.fetch(tmp_path, "b", [url("whole")], 5)
-    assert not (tmp_path / "b.part").exists()
