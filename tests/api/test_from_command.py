@@ -53,22 +53,6 @@ def test_names_are_read_from_a_file(tmp_path):
         assert model.options["named_labels"] == "x,y"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("-dtrain.vw", "-d belongs to a run"),
-        ("--passes=3", "--passes belongs to a run of the command; call learn_file"),
-        ("--oaa 3 --max_candidates 4", "--max_candidates belongs to --recall_tree"),
-        ("-b ten", "--bit_precision: 'ten' is not a whole number"),
-        ("--learning_rat 3", "did you mean --learning_rate?"),
-        ("--oaa 3 'a", "closing quotation"),
-    ],
-)
-def test_wrong_words_are_refused(words, message):
-    with pytest.raises(xclass.UsageError, match=message.replace("?", r"\?")):
-        xclass.Learner.from_command(words)
-
-
 def test_every_option_of_a_run_is_refused_with_advice():
     groups, _ = command.option_groups()
     everything = [option for group in groups.values() for option in options_of(group).values()]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import learn
 from library import state_of
 from streams import multiclass, real
 from versus import needs_vw, run_vw
 
 from xclass.api.learner import Learner, load
 from xclass.binary import gd, loss
-from xclass.errors import UsageError
 
 F = np.float32
 
@@ -215,41 +214,6 @@ def test_learning_rate_decays_with_every_pass():
     )
     rule = gd.make_rule(options, reduction=False)
     assert gd.after_pass(gd.after_pass(rule, options), options).rate == F(0.125)
-
-
-@pytest.mark.parametrize(
-    ("make", "options", "message"),
-    [
-        (("oaa", 3), {"constant": 1}, "constant has no effect with oaa"),
-        (("recall_tree", 3), {"constant": 1}, "constant has no effect with recall_tree"),
-        (("scalar",), {"constant": 1, "noconstant": True}, "constant has no effect: noconstant leaves the constant "),
-        (("scalar",), {"min_prediction": 1, "max_prediction": 0}, "min_prediction 1 is above max_prediction 0"),
-        (("scalar",), {"l1": -1}, r"l1: -1 is not a number from 0 to 1e\+30"),
-    ],
-)
-def test_option_without_effect_or_sense_is_refused(make, options, message):
-    with pytest.raises(UsageError, match=message):
-        Learner(*make, **options)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["--l2", "1", "--ect", "3"],
-            "--l2 is the penalty of each regressor, but regressors of --ect share weights; give",
-        ),
-        (
-            ["--l1", "1", "--recall_tree", "3"],
-            "regressors of --recall_tree share weights; leave it out, or give --vw_ex",
-        ),
-        (["--predict_only_model"], "--predict_only_model has no effect: no model is saved; give -f FILE"),
-    ],
-)
-def test_option_without_effect_or_sense_is_refused_by_its_flag(words, message):
-    result = xclass("-d", "data", *words)
-    assert result.status == 2
-    assert message in result.err
 
 
 @pytest.mark.parametrize("learner", ["--oaa 3", "--ect 3", "--recall_tree 3", "--log_multi 3", "--multilabel_oaa 4"])

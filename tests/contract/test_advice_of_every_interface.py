@@ -398,6 +398,8 @@ OF_LIBRARY = [
      lambda word: from_command("--oaa 3 --named_labels 'a,b,c'")),
     (learned(OAA3, layout="odd", weight_layout="odd"), "give it (once)", lambda word: learned(OAA3, layout="odd")),
     (learned(("scalar", 3)), "choose (another) reduction", lambda word: learned(OAA3)),
+    (learned(("scalar",), binary=True, learn_names=True), "choose a reduction, or (multiclass)",
+     lambda word: learned((word,), learn_names=True)),
     (learned(OAA3, named_labels="a,b"), "give as many (names) as", lambda word: learned(OAA3, named_labels="a,b,c")),
     (learned(("oaa", 1), named_labels="a,b", **NAMED), "at least as many (classes)",
      lambda word: learned(("oaa",), named_labels="a,b", **{word: 2}, **NAMED)),

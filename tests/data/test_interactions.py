@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.oracles import reader as oracle
 from xclass.data import interactions
-from xclass.errors import DataError, UsageError
+from xclass.errors import DataError
 from xclass.system import memory
 from xclass.text import parser
 
@@ -106,20 +106,6 @@ def test_values_are_multiplied():
 def test_arguments_as_vw_takes_them(arguments, wanted, notes):
     resolved = crosser(**arguments)
     assert resolved.interactions == wanted and resolved.notes == notes and resolved.active
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"quadratic": ("abc",)}, "-q abc names 3 namespaces; it takes two namespaces"),
-        ({"quadratic": ("é:",)}, "names 3 namespaces"),
-        ({"cubic": ("ab",)}, "--cubic ab names 2 namespaces; it takes three"),
-        ({"interactions": ("a",)}, "--interactions a names 1 namespace; it takes two or more"),
-    ],
-)
-def test_arguments_of_a_wrong_length(arguments, message):
-    with pytest.raises(UsageError, match=message.replace("é", ".")):
-        crosser(**arguments)
 
 
 def test_crosser_without_options_is_not_active():

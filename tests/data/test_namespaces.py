@@ -13,7 +13,6 @@ from versus import needs_vw, run_vw
 from xclass.api.learner import Learner, load
 from xclass.data import interactions, namespaces
 from xclass.data.batch import CONSTANT_GROUP
-from xclass.errors import UsageError
 from xclass.explain import feature_names
 from xclass.text import parser
 
@@ -157,14 +156,6 @@ def test_grams_come_in_vws_order():
     assert list(namespaces.gram_patterns(3, 2)) == [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
 
 
-@pytest.mark.parametrize(("ngram", "skips"), [(1000, 1000), (9999, 0), (99999, 10**9 - 1)])
-def test_grams_of_very_many_parts_are_refused(ngram, skips):
-    with pytest.raises(UsageError, match="give a smaller --ngram or --skips"):
-        namespaces.NamespaceTransformer(
-            namespaces.NamespaceOptions(ngram=(str(ngram),), skips=(str(skips),)), constant=True
-        )
-
-
 def test_batch_is_passed_on_without_interactions():
     read, _ = batch_of("1 |a x\n")
     chosen = namespaces.NamespaceTransformer(namespaces.NamespaceOptions(), constant=True)
@@ -173,34 +164,10 @@ def test_batch_is_passed_on_without_interactions():
     assert chosen.linear(read) is read
 
 
-@pytest.mark.parametrize("argument", ["foo2", "a", "0", "2.5", ""])
-def test_malformed_gram_is_refused(argument):
-    with pytest.raises(UsageError, match=r"--ngram .*give the longest gram as a number of at least 1"):
-        namespaces.NamespaceTransformer(namespaces.NamespaceOptions(ngram=(argument,)), constant=True)
-
-
 def test_skips_of_a_namespace_without_grams_are_reported():
     options = namespaces.NamespaceOptions(ngram=("a2", "z1"), skips=("a1", "z1", "1"))
     (note,) = namespaces.NamespaceTransformer(options, constant=True).notes
     assert note.startswith("--skips z1 has no effect: --ngram makes no grams of namespaces that begin with 'z'")
-
-
-def test_too_many_kinds_of_grams_are_refused():
-    with pytest.raises(UsageError, match="grams of more than 1048576 parts"):
-        namespaces.NamespaceTransformer(namespaces.NamespaceOptions(ngram=("12",), skips=("12",)), constant=True)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"skips": ["1"]}, "skips has no effect: it needs ngram"),
-        ({"permutations": True}, "permutations has no effect: no namespaces are crossed; give quadratic"),
-        ({"leave_duplicate_interactions": True}, "no namespaces are crossed; give quadratic"),
-    ],
-)
-def test_option_without_effect_is_refused(options, message):
-    with pytest.raises(UsageError, match=message):
-        Learner("scalar", **options)
 
 
 def test_model_remembers_the_features(tmp_path):

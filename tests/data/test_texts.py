@@ -15,7 +15,6 @@ from tests.support.effort import tries
 from xclass.api import configuration
 from xclass.data import characters, feature_names, texts
 from xclass.data.batch import CONSTANT
-from xclass.errors import UsageError
 from xclass.explain import feature_names as names
 from xclass.formats import detect
 from xclass.text import parser, reader
@@ -157,14 +156,7 @@ def test_every_door_gives_the_same_features(given_texts, given_options):
     assert as_columns == in_column
 
 
-def test_options_that_are_malformed_or_contradict_each_other_are_refused():
-    for wrong in ("3", "5-3", "1-3", "3-12"):
-        with pytest.raises(UsageError, match=f"--text_chars '{wrong}'|text_chars '{wrong}'"):
-            xclass.Learner("multiclass", text_chars=wrong)
-    with pytest.raises(UsageError, match="both make n-grams"):
-        xclass.Learner("multiclass", text_ngram=2, ngram=2)
-    with pytest.raises(UsageError, match="text_ngram"):
-        xclass.Learner("multiclass", text_chars="3-5", ngram=2)
+def test_n_grams_of_all_features_take_the_place_of_those_of_texts():
     with xclass.Learner("multiclass", ngram=2) as learner:
         of_texts = learner.core.config.parser
         assert (of_texts.text_ngram, of_texts.text_case) == (1, "fold")

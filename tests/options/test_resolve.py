@@ -99,18 +99,6 @@ def test_only_reductions_share_an_option_and_it_is_of_one_kind():
         assert len(set(shared.values())) == 1
 
 
-def test_two_reductions_are_refused():
-    assert refusal({"oaa": 3, "recall_tree": 5}) == (
-        "--oaa 3 and --recall_tree 5 exclude each other: choose one reduction"
-    )
-
-
-def test_option_of_another_reduction_is_refused():
-    assert refusal({"max_candidates": 5, "oaa": 3}) == (
-        "--max_candidates belongs to --recall_tree, which was not chosen; leave it out, or choose --recall_tree"
-    )
-
-
 def test_option_of_several_reductions_names_them_all():
     assert refusal({"max_depth": 5}) == (
         "--max_depth belongs to --recall_tree and --filter_tree, and none of them was chosen; leave it out, or choose "
@@ -141,16 +129,6 @@ def test_probabilities_are_refused_for_reductions_without_them():
             "--top_k needs probabilities of classes, which the learner without a reduction does not estimate; "
             f"{cure} one of --oaa"
         )
-
-
-def test_option_of_another_reduction_than_the_models_is_refused():
-    cure = "leave it out, or train a new model with --recall_tree"
-    assert refusal({"max_candidates": 5}, {"oaa": 3}) == (
-        f"--max_candidates belongs to --recall_tree, and model.bin was trained with --oaa; {cure}"
-    )
-    assert refusal({"max_candidates": 5}, {}) == (
-        f"--max_candidates belongs to --recall_tree, and model.bin was trained without a reduction; {cure}"
-    )
 
 
 def test_value_that_disagrees_with_the_model_names_both():
@@ -288,17 +266,6 @@ def test_options_of_a_model_are_checked_by_their_declarations(stored, message):
 def test_whole_numbers_of_a_model_are_accepted_where_numbers_are_wanted():
     learner = resolve({}, {"power_t": 1, "bits": 9}).learner
     assert (learner.power_t, type(learner.power_t)) == (1.0, float)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"progress": "10", "quiet": True}, "--progress has no effect: --quiet leaves the progress table out"),
-        ({"quantile_tau": 0.3}, "--quantile_tau has no effect: it needs --loss_function quantile"),
-    ],
-)
-def test_option_without_effect_is_refused(given, message):
-    assert refusal(given) == message
 
 
 def test_option_with_effect_is_accepted():

@@ -91,16 +91,6 @@ def test_files_beside_the_data_may_be_compressed(place):
     assert xclass("compare", "p", "p.gz", "-d", "d.vw", cwd=place).status == 0
 
 
-def test_a_run_with_checkpoints_that_ends_early_says_how_it_goes_on(place):
-    (place / "bad.vw").write_text(DATA + "x |a x\n")
-    result = xclass("bad.vw", "--cpt", 3, "-f", "ck", "--checkpoint", 10, cwd=place)
-    assert result.status == 1
-    assert (
-        "is in ck.interrupted; ck holds the checkpoint of 20 examples; to go on, give the examples after the first "
-        in (result.err)
-    )
-
-
 def test_a_file_that_does_not_exist_is_said_before_anything_is_compiled(place):
     result = xclass("-d", "nothere.vw", "--cpt", 3, "-f", "new", cwd=place)
     assert (result.status, result.err) == (1, "xclass: nothere.vw: there is no such file; check its name\n")

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from command import MODEL_OF_YESTERDAY, learn, script, xclass
+from command import MODEL_OF_YESTERDAY, learn, script
 from streams import multiclass, noisy, real
 from versus import needs_vw, run_vw
 
@@ -154,18 +154,6 @@ def test_counters_go_on_as_vws(tmp_path):
     assert summaries[0] == vw_summaries[0]
     assert summaries[1] == vw_summaries[1]
     assert "passes used = 2" in summaries[1]
-
-
-def test_preserve_performance_counters_needs_a_model_with_counters(tmp_path):
-    data = noisy(1)
-    learn("--oaa", 4, "-b", 10, "-f", "m", stdin=data, cwd=tmp_path)
-    for args, message in (
-        (["--oaa", 4], "--preserve_performance_counters has no effect: it needs -i FILE, which loads a model"),
-        (["-i", "m", "-t"], "--preserve_performance_counters has no effect: with -t no examples are added"),
-    ):
-        result = xclass(*args, "--preserve_performance_counters", stdin=data, cwd=tmp_path)
-        assert result.status == 2
-        assert message in result.err
 
 
 # -- stopped at the end

@@ -281,12 +281,3 @@ def test_checkpoints_go_on_through_passes_and_the_best_pass_is_there_in_the_end(
     assert plain.out == result.out
     assert same_model(tmp_path / "m1", tmp_path / "m2")
     assert sorted(os.listdir(tmp_path)) == ["m1", "m2"]
-
-
-def test_options_that_need_a_model_are_refused_without_one(tmp_path):
-    for option in (["--checkpoint", 5], ["--save_per_pass"]):
-        result = xclass("--oaa", K, *option, stdin="1 |a\n", cwd=tmp_path)
-        assert (result.status, result.err) == (
-            2,
-            f"xclass: {option[0]} has no effect: it needs -f FILE, the model to save\n",
-        )

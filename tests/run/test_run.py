@@ -17,7 +17,6 @@ from command import MODEL_OF_YESTERDAY, SECONDS, learn, script, start_process, x
 from streams import multiclass, real
 
 from xclass.cli.command import option_groups
-from xclass.cli.help_text import sections
 from xclass.model import model_file
 from xclass.options import resolve as config
 from xclass.options.declare import options_of
@@ -111,11 +110,6 @@ def test_bad_line_while_testing_saves_nothing(data, place):
     assert sorted(os.listdir(place)) == ["model", "train.vw"]
 
 
-def test_bad_line_is_named_once(place):
-    result = xclass(*OAA, stdin=GOOD + "oops |\n")
-    assert result.err.count("'oops'") == 1
-
-
 def test_message_about_a_bad_line_can_be_printed(place):
     result = xclass(*OAA, "--quiet", stdin=b"\x00\x1b[2J\xff\xfe" + b"x" * 500 + b" |w a\n")
     assert result.status == 1
@@ -133,16 +127,6 @@ def test_label_before_a_tab_is_pointed_out(place):
     named = learn("--oaa", 2, "--named_labels", "cat,dog", stdin="cat | a\ndog\t| b\n")
     assert "stdin:2: 'dog' is before a tab" in named.err
     assert "tab" not in learn("--oaa", 3, stdin="1 | a\nname\t3 | c\n9\t2 | d\n").err
-
-
-def test_compressed_bytes_where_text_is_expected_are_named(place):
-    packed = gzip.compress(b"1 | a\n2 | b\n")
-    result = xclass("--oaa", 3, stdin=packed)
-    assert result.status == 1
-    assert (
-        "stdin: the data are compressed, but the name does not end in .gz; decompress it, `zcat FILE.gz | "
-        "xclass ...`, or give -d FILE.gz" in result.err
-    )
 
 
 @pytest.mark.parametrize("indexing", [0, 1])
@@ -163,12 +147,6 @@ def test_run_that_learns_nothing_fails_and_saves_nothing(place, args, text):
     assert result.status == 1
     assert result.err.startswith("xclass: stdin: no example was learned from")
     assert not os.listdir(place)
-
-
-def test_run_whose_lines_were_all_skipped_fails(place):
-    result = xclass(*OAA, "--on_bad_line", "skip", "--quiet", stdin="1 |w a:1:2\n2 |w a:nan\n")
-    assert result.status == 1
-    assert "no example was learned from" in result.err
 
 
 def test_unlabelled_lines_are_enough_to_predict(data):
@@ -247,13 +225,6 @@ def test_compressed_file_that_was_cut_short_stops_after_what_it_holds(place, cut
     assert (place / "model.interrupted").read_bytes() == model_of(before, place)
 
 
-def test_compressed_file_that_is_none_is_refused(place):
-    (place / "train.vw.gz").write_bytes(GOOD.encode())
-    result = xclass("train.vw.gz", *OAA, "--quiet")
-    assert result.status == 1
-    assert result.err.startswith("xclass: train.vw.gz: the file cannot be read")
-
-
 # -- models and options that do not fit --------------------------------------------------------------------------
 
 
@@ -309,12 +280,6 @@ def test_options_repeated_with_the_values_of_the_model_are_fine(data, place):
     plain = learn("train.vw", "-i", "model", "-t", "-p", "stdout", "--quiet")
     same_options = ["-q", "wn", "-l", "0.25", "--bern_hyper", "0.5", "--layout", "odd", "--loss_function", "logistic"]
     assert learn("train.vw", "-i", "model", "-t", "-p", "stdout", "--quiet", *TREE, *same_options).out == plain.out
-
-
-def test_every_section_of_the_help_has_an_option_group():
-    groups, reductions = option_groups()
-    names = {name for section in sections(groups, reductions) for name in section.options}
-    assert names == {name for declared in groups.values() for name in options_of(declared)}
 
 
 # -- where output goes -------------------------------------------------------------------------------------------

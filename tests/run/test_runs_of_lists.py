@@ -247,16 +247,6 @@ def test_names_and_unknown_names(place, tmp_path):
         ]
 
 
-def test_perplexity_is_refused_for_lists(place):
-    result = xclass("d", *PLT, "--perplexity", cwd=place)
-    assert result.status == 2 and "--perplexity is for one label an example, not for lists" in result.err
-
-
-def test_options_of_lists_belong_to_them(place):
-    result = xclass("--oaa", 3, "--threshold", 0.2, stdin="1 | a\n")
-    assert result.status == 2 and "--threshold belongs to " in result.err and "--plt" in result.err
-
-
 def test_settings_are_compared_by_measures_of_lists(place):
     words = ("tune", "-d", "d", *PLT, "--time", "20s", "--settings", 1, "--state", "state", "--metric")
     found = learn(*words, "micro_f1", cwd=place).out

@@ -19,20 +19,6 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", ""])
-def test_a_limit_that_is_no_number_of_threads_is_refused(value):
-    result = xclass("-d", "d.vw", "--oaa", 5, f"--threads={value}")
-    assert result.status == 2
-    assert result.err.startswith("xclass: ") and "--threads" in result.err
-    assert "whole number" in result.err or "at least 1" in result.err
-
-
-def test_workers_have_processes_of_their_own():
-    result = xclass("-d", "d.vw", "--oaa", 5, "--threads", 2, "--workers", 2)
-    assert result.status == 2
-    assert "--threads has no effect: the run has as many processes as --workers says" in result.err
-
-
 def test_programs_are_told_what_limits_their_threads():
     with pytest.raises(library.UsageError, match="sched_setaffinity"):
         library.Learner("oaa", classes=5, threads=2)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 import streams
-from command import learn, xclass
+from command import learn
 
 from xclass.run import timing
 
@@ -66,9 +66,3 @@ def test_the_summary_tells_all_parts(tmp_path, words, stages):
     assert match, line
     assert 1 <= len(match.group(1).split(" + ")) <= stages
     assert "timing" not in learn("d.vw", "-b", 12, *words, cwd=tmp_path).err
-
-
-def test_timing_needs_the_summary():
-    result = xclass("--timing", "--quiet", stdin="1 | a\n")
-    assert result.status == 2
-    assert "--timing has no effect: --quiet leaves the summary out" in result.err

@@ -283,15 +283,6 @@ def test_a_weight_that_may_be_a_second_label_is_noted_once(lines, message):
         assert [*model.learn_many(lines).warnings, *model.learn_many(lines).warnings] == [message] * bool(message)
 
 
-def test_names_without_commas_are_refused_with_the_comma_between_them():
-    error = read(b"green tea | a\n", learn_names=True)[1]
-    assert (
-        "write them as one word: 'green_tea'; if they are several labels, write commas between them: 'green,tea'"
-        in str(error)
-    )
-    assert "commas between" not in str(read(b"1 x | a\n")[1])
-
-
 @pytest.mark.parametrize(
     ("known", "lines", "noted"),
     [

@@ -373,42 +373,6 @@ def test_a_name_with_a_tab_is_refused():
         model.learn_many("x\ta\tb |\n")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (
-            "cat|f x",
-            "'cat' touches the bar and is read as a tag, so the line is unlabelled; if it is a label, write 'cat |'",
-        ),
-        (
-            "cat\t|f x",
-            "'cat' is before a tab and therefore ignored, so the line is unlabelled; if it is a label, write 'cat |'",
-        ),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::xclass.XclassWarning")
-def test_names_that_are_no_label_are_pointed_out(line, message):
-    with Learner(bits=14, learn_names=True) as model:
-        (note,) = model.learn_many(f"dog |f y\n{line}\n").warnings
-        assert note.startswith(f"batch:2: {message}")
-        assert model.classes == ["dog"]
-
-
-def test_refused_without_classes():
-    message = "learn_names has no effect on real-valued labels; choose a reduction, or multiclass"
-    with pytest.raises(UsageError, match=message):
-        Learner("scalar", binary=True, learn_names=True)
-    message = "label 'a' is not a finite number; a line is `label . features`, and names of classes are learned only"
-    with Learner("scalar", bits=14) as model, pytest.raises(DataError, match=message):
-        model.learn_many("a | x")
-    with pytest.raises(UsageError, match="learn_names counts classes from 1: leave indexing 0 out"):
-        Learner("oaa", 3, indexing=0, learn_names=True)
-    with pytest.raises(
-        UsageError, match="classes 2 is given, but named_labels lists 3 names; give at least as many classes"
-    ):
-        Learner("oaa", 2, named_labels="a,b,c", learn_names=True)
-
-
 def test_every_table_of_names_has_a_key_of_its_own():
     """So nobody can choose names that collide, which would make each search pass all of them."""
     keys = [tuple(class_names.fixed_table(("one", "two")).key.tolist()) for _ in range(3)]

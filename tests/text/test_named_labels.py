@@ -11,9 +11,6 @@ from command import learn, xclass
 from streams import multiclass
 from versus import needs_vw, run_vw
 
-from xclass.api.learner import Learner
-from xclass.errors import UsageError
-
 NAMES = ["cat", "dog", "élan", "a-very-long-name-of-a-bird", "7"]
 
 
@@ -57,19 +54,6 @@ def test_predictions_and_table_are_vws(command, tmp_path):
     table = [[(row.split()[2], row.split()[4]) for row in some] for some in rows]
     if "recall_tree" not in command:  # labels without a name count as class 0 there
         assert table[0] == table[1]
-
-
-@pytest.mark.parametrize(
-    ("make", "names", "message"),
-    [
-        (("oaa", 3), "a,b", "classes 3 is given, but named_labels lists 2 names; give as many names as classes"),
-        (("recall_tree", 2), "a,a", "named_labels lists 'a' twice; list every name once"),
-        (("scalar",), "a,b", "named_labels has no effect on real-valued labels"),
-    ],
-)
-def test_names_that_do_not_fit_are_refused(make, names, message):
-    with pytest.raises(UsageError, match=message):
-        Learner(*make, named_labels=names)
 
 
 def test_names_may_be_the_lines_of_a_file(tmp_path):

@@ -413,26 +413,3 @@ def test_listing_is_refused_for_reductions_without_probabilities(tmp_path, words
     with xclass.Learner("scalar") as model:
         model.save(tmp_path / "m")
     assert run("-i", tmp_path / "m", "-t", *words, stdin="1 |w a\n").status == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--oaa", 3, "--top_k", 2, "--probabilities"), "--top_k has no effect: --probabilities writes all classes"),
-        (("--oaa", 3, "--top_k", 2, "--scores"), "--scores has no effect: --top_k writes probabilities in place of"),
-        (("--oaa", 3, "--top_k", 0), "--top_k: 0 is out of range; give a whole number from 1 to 1000"),
-        (("--oaa", 3, "--perplexity", "--probabilities", "raw"), "--perplexity needs probabilities that sum to 1"),
-        (("--oaa", 3, "--probabilities", "raw", "--vw_exact"), "cannot be combined with --vw_exact"),
-        (("--cpt", 3, "--probabilities", "raw"), "--probabilities raw gives what each regressor of --oaa estimates"),
-        (("--oaa", 3, "--probabilities", "--probabilities", "raw"), "--probabilities is given twice"),
-        (("--oaa", 3, "--perplexity", "--quiet"), "--perplexity has no effect: --quiet leaves the summary out"),
-        (("--recall_tree", 3, "--top_k", 2, "--loss_function", "squared"), "--top_k with --recall_tree needs scores"),
-        (("--recall_tree", 3, "--probabilities", "--vw_exact"), "give --loss_function logistic"),
-        (("--cpt", 3, "--cpt_report", "losses", "--probabilities"), "--probabilities needs the search"),
-        (("--cpt", 3, "--probabilities", "-r", "r"), "with --probabilities only -p is written"),
-    ],
-)
-def test_contradictory_options_are_refused(words, message):
-    result = run(*words, stdin="1 |w a\n")
-    assert result.status == 2
-    assert message in result.err

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import learn
 from test_validated_threshold import lines_of
 
 import xclass as library
@@ -69,9 +69,3 @@ def test_batches_have_no_effect(reduction):
                 model.learn_many(lines[i : i + size])
             results.append((model.core.reduction.report.figures(), model.predict("w1 v3 v7", 3)))
     assert results[0] == results[1] == results[2]
-
-
-def test_it_is_refused_with_vw_exact():
-    words = ("--multilabel_oaa", 3, "--vw_exact", "--rank_by", "propensity")
-    result = xclass(*words, stdin="1 | a\n")
-    assert result.status == 2 and "--rank_by propensity cannot be used with --vw_exact" in result.err

@@ -142,29 +142,6 @@ def test_held_out_examples_count_and_repeated_ones_do_not(tmp_path, reduction):
             assert model.core.reduction.chooser.counts[1, BINS] == wanted
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ("--multilabel_oaa", 3, "--threshold", "auto", "--vw_exact", "--loss_function", "logistic"),
-            "--threshold auto cannot be used with --vw_exact",
-        ),
-        (
-            ("--plt", 3, "--threshold", "auto:1.5"),
-            "--threshold: 'auto:1.5' is not a number; give a number from 0 to 1, or auto, or auto:P with a precision P "
-            "from 0 to 1, such as auto:0.9",
-        ),
-        (
-            ("--plt", 3, "--threshold", "best"),
-            "--threshold: 'best' is not a number; give a number from 0 to 1, or auto",
-        ),
-    ],
-)
-def test_other_thresholds_are_refused(words, message):
-    result = xclass(*words, stdin="1 | a\n")
-    assert result.status == 2 and message in result.err
-
-
 def test_merged_models_choose_by_the_counts_of_all(tmp_path):
     for name, seed, goal in (("a", 1, "auto"), ("b", 2, "auto"), ("c", 3, "auto:0.7"), ("d", 4, 0.3)):
         text = "\n".join(lines_of(101, seed)) + "\n"

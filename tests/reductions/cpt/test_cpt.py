@@ -16,7 +16,7 @@ from streams import multiclass
 
 from tests.oracles import tagged_learners
 from tests.oracles.feature_scales import as_learned
-from xclass import DataError, Learner, UsageError, load
+from xclass import DataError, Learner, load
 from xclass.api import configuration
 from xclass.api.configuration import LearnerUse
 from xclass.api.learner_core import LearnerCore
@@ -294,22 +294,6 @@ def test_many_labels_make_the_tree_grow(tmp_path):
 
 
 # -- models
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"normalized": True}, "normalized has no effect"),
-        ({"layout": "vw"}, "layout vw cannot be used with cpt, which keeps its weights in tagged words; leave it out"),
-        ({"layout": "odd"}, "layout odd cannot be used with cpt"),
-        ({"loss_function": "hinge"}, "loss_function hinge gives no probabilities"),
-        ({"vw_exact": True}, "vw_exact cannot be combined with cpt"),
-        ({"cpt_tree": "random", "cpt_alpha": 0.5}, "cpt_alpha has no effect"),
-    ],
-)
-def test_options_without_effect_are_refused(options, message):
-    with pytest.raises(UsageError, match=message):
-        Learner("cpt", 3, **options)
 
 
 def test_what_a_run_asks_for_needs_the_search_that_is_left_out():

@@ -133,20 +133,6 @@ def test_a_test_without_a_model_has_no_tree():
     assert "classes in the tree = 0, " in result.err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sgd": True, "adaptive": True}, "sgd and adaptive exclude each other with cpt"),
-        ({"momentum": 0.9}, "momentum 0.9 needs the plain steps of sgd; give sgd or momentum 0"),
-        ({"hsm_paper": True}, "hsm_paper is a training of hsm, which was not chosen; leave it out, or choose hsm"),
-        ({"tree_sample": 7}, "does not build the tree from examples; give cpt_tree kmeans or huffman"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(options, message):
-    with pytest.raises(UsageError, match=message):
-        Learner("cpt", 3, **options)
-
-
 def test_preset_that_contradicts_the_model_is_refused(tmp_path):
     (tmp_path / "d.vw").write_text(streams.multiclass(5, 9, 100))
     learn("d.vw", "-b", 12, "--cpt", 9, "-f", "m", cwd=tmp_path)

@@ -247,13 +247,6 @@ def test_few_examples_are_enough_to_learn_and_predict():
             assert len(set(model.predict_many(text).tolist())) > 2
 
 
-@pytest.mark.parametrize("m", [3, 6, 1000, 0, 1, 2**32, "few"])
-def test_invalid_arity_is_refused(m):
-    message = f"cpt_arity {m} is not a power of two" if m in (3, 6, 1000) else f"cpt_arity: {m!r} is not a whole number"
-    with pytest.raises(UsageError, match=message):
-        Learner("cpt", 3, cpt_arity=m)
-
-
 def test_arity_is_limited_by_memory_alone(monkeypatch, tmp_path):
     with trained("cpt", 5, "1 |w a\n2 |w b\n", bits=10, cpt_arity=1 << 20) as model:
         model.save(str(tmp_path / "m"))

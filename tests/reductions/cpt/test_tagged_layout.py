@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import learn
 from library import fact, go_through, state_of, summary_of, trained
 from streams import multiclass
 
@@ -76,22 +76,6 @@ def test_layout_of_a_new_model(reduction, options, layout, tmp_path):
         model.save(tmp_path / "m")
     with load(tmp_path / "m") as model:
         assert model.options["layout"] == layout
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--oaa", 3), ("--recall_tree", 3), ("--log_multi", 3), ("--ect", 3), ("--random_tree", 3),
-        ("--softmax_tree", 3), ("--binary",), ("--loss_function", "squared"),
-    ],
-)  # fmt: skip
-def test_other_learners_refuse_tagged_words(words):
-    lines = "1 | a\n-1 | b\n" if "--binary" in words else "1 | a\n2 | b\n3 | c\n"
-    result = xclass(*words, "--layout", "tagged", "-b", 8, stdin=lines)
-    assert result.status == 2
-    assert "--layout tagged belongs to --cpt, --multiclass, --multilabel and --plt" in result.err
-    assert "give odd or vw" in result.err
-    assert "--scalar" not in result.err  # which is no option
 
 
 # -- tables that grow

@@ -219,19 +219,6 @@ def test_scores_are_those_of_the_matches_asked():
 # -- messages -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("reduction", "classes", "options", "message"),
-    [
-        ("ect", K, {"link": "logistic"}, "link has no effect with ect"),
-        ("ect", 1 << 21, {"error": 1000}, "needs 2099248151 matches, too many; give a smaller error"),
-        ("oaa", K, {"error": 1}, "error belongs to ect, which was not chosen"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(reduction, classes, options, message):
-    with pytest.raises(xclass.UsageError, match=message):
-        xclass.Learner(reduction, classes, **options)
-
-
 def test_squared_loss_is_the_default_and_others_can_be_asked_for():
     for options, name, value in (
         ({}, "loss_function", "squared"),

@@ -311,20 +311,6 @@ def test_scores_are_those_of_the_routers_on_the_way():
         assert count[a, PREDICTION] == predicted
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sgd": True}, "sgd has no effect: the routers of log_multi learn by plain AdaGrad"),
-        ({"power_t": 0.3}, "give layout vw for VW's learner"),
-        ({"error": 1}, "error belongs to ect, which was not chosen"),
-    ],
-    ids=str,
-)
-def test_options_that_do_not_fit_are_refused(options, message):
-    with pytest.raises(xclass.UsageError, match=message):
-        xclass.Learner("log_multi", K, **options)
-
-
 def test_vw_exact_takes_vws_loss_whatever_is_asked_for():
     def chosen(**options) -> dict:
         with xclass.Learner("log_multi", K, **options) as model:

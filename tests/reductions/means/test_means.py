@@ -14,7 +14,7 @@ from oracles.means import Means as Oracle
 
 import xclass
 from xclass import Learner
-from xclass.errors import ModelError, UsageError
+from xclass.errors import ModelError
 from xclass.model import model_file
 from xclass.reductions.means import class_means, kernels, space
 from xclass.system import thread_limit
@@ -191,17 +191,6 @@ def test_columns_that_depend_on_each_other_or_never_vary_do_no_harm():
     assert all(np.isfinite(array).all() for array in model.core.contents().arrays.values())
     same = np.ones((50, 3), F)
     assert learned(same, np.full(50, 4)).predict_many(same).tolist() == [4] * 50
-
-
-def test_examples_without_rows_are_refused():
-    with pytest.raises(UsageError, match=r"means learns from dense rows, and line 1 has none.*dense"):
-        Learner("means").learn_many(["1 | a b"])
-
-
-def test_too_many_columns_are_refused(monkeypatch):
-    monkeypatch.setattr("xclass.reductions.means.reduction.MOST_COLUMNS", 4)
-    with pytest.raises(UsageError, match="at most 4 numbers, but these have 5"):
-        Learner("means").learn_many(np.ones((2, 5)), [1, 2])
 
 
 def test_products_do_not_depend_on_the_rows_beside():

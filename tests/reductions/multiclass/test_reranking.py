@@ -17,7 +17,7 @@ from tests.oracles.cpt import Tree
 from tests.oracles.feature_index import Index, Opinions
 from tests.oracles.feature_scales import as_learned
 from tests.oracles.reranking import Scorers
-from xclass import Learner, ModelError, UsageError, load
+from xclass import Learner, ModelError, load
 from xclass.data.batch import Batch
 from xclass.reductions.cpt.options import CptOptions, table_bits
 from xclass.reductions.multiclass import feature_index, reranking
@@ -343,23 +343,6 @@ def test_new_label_becomes_a_candidate():
     assert 7 not in lists[60]
     assert next(iter(lists[69])) == 7
     assert all(math.isfinite(p) for listing in lists for p in listing.values())
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"candidate_cut": 0.1}, "candidate_cut has no effect: it belongs to rerank"),
-        ({"rerank_rate": 0.1}, "rerank_rate has no effect: it belongs to rerank"),
-        ({"index_slots": 4}, "index_slots has no effect: it belongs to rerank"),
-        ({"table_split": "halves"}, "table_split has no effect: it belongs to rerank"),
-        ({"rerank": True, "index_slots": 0, "index_bits": 10}, "index_bits has no effect: index_slots 0 switches"),
-        ({"candidates": 3}, "candidates has no effect with a single tree"),
-        ({"rerank": True, "cpt_report": "losses"}, "cpt_report losses leaves out the search"),
-    ],
-)
-def test_options_that_need_it_or_exclude_it_are_refused(options, message):
-    with pytest.raises(UsageError, match=message):
-        Learner("cpt", 3, **options)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from command import learn, xclass
+from command import learn
 from library import for_passes, same_arrays
 
 from xclass import Learner, load
@@ -111,15 +111,3 @@ def test_examples_of_further_passes_say_what_others_say_about_them():
         proposed.clear()
         model.predict_many([line.split(" ", 1)[1] for line in text])
         assert all(p.vote.any() and p.score[:, :, 0].any() for p in proposed)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--layout vw", "cannot be used with --multilabel"), ("--vw_exact", "cannot be combined with --multilabel"),
-        ("-l 0.1", "has no effect with --multilabel"), ("--arow_r 0", "--arow_r"),
-    ],
-)  # fmt: skip
-def test_options_without_effect_are_refused(words, said):
-    result = xclass("--multilabel", *words.split(), stdin="0 | a\n")
-    assert result.status == 2 and said in result.err

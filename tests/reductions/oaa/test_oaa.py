@@ -12,7 +12,6 @@ from oracles import oaa as oracle
 from streams import multiclass
 from variants import names
 
-import xclass
 from xclass.binary import update_rule
 from xclass.reductions.oaa import class_rows
 from xclass.reductions.oaa import reduction as oaa
@@ -322,11 +321,6 @@ def test_classes_of_subsampling_are_drawn_evenly():
     assert counts.min() >= 11
     assert counts.max() <= 16
     assert 0 <= end < 50
-
-
-def test_table_too_small_for_one_feature_is_refused():
-    with pytest.raises(xclass.UsageError, match="bits 9 has 512 slots, too few for one feature of classes 1000"):
-        xclass.Learner("oaa", 1000, bits=9)
 
 
 def test_planes_of_a_table_are_not_interleaved():

@@ -132,19 +132,3 @@ def test_names_are_labels(tmp_path):
     assert {line.split()[2] for line in (tmp_path / "t").read_text().splitlines() if line.count(" ") == 2} >= set(names)
     out = xclass("-t", "-i", "m", "-p", "stdout", "--quiet", stdin="| w0\n", cwd=tmp_path).out
     assert sorted(out.split()[0].split(",")) == ["elm", "oak"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--plt", 5, "-l", 2), "--learning_rate has no effect with --plt, whose regressors learn by AROW"),
-        (("--plt", 5, "--kary_tree", 4), "a node of --plt has up to eight children; see --plt_tree"),
-        (("--plt", 5, "--layout", "odd"), "--layout odd cannot be used with --plt"),
-        (("--plt", 5, "--vw_exact"), "whose tree is not that of VW: leave it out, or give --multilabel_oaa K"),
-        (("--plt", 5, "--tree_sample", 9), "--tree_sample has no effect: --plt_tree online does not build the tree"),
-        (("--plt", 5, "--plt_tree", "nowhere"), "nowhere"),
-    ],
-)
-def test_what_has_no_effect_is_refused(words, message):
-    result = xclass(*words, stdin="1 | a\n")
-    assert result.status in (1, 2) and message in result.err

@@ -5,7 +5,6 @@ import shlex
 
 import pytest
 from command import learn
-from command import xclass as run
 from streams import multiclass
 from versus import needs_vw, run_vw
 
@@ -54,31 +53,6 @@ def test_the_library_crosses_with_the_path_as_the_command_does(tmp_path):
     with xclass.load(tmp_path / "library") as model:
         learn("-t", "-i", tmp_path / "command", "-p", tmp_path / "p", stdin=text)
         assert model.predict_many(text).tolist() == [int(line) for line in (tmp_path / "p").read_text().split()]
-
-
-@pytest.mark.parametrize(
-    ("reduction", "options", "message"),
-    [
-        ("recall_tree", {"quadratic": [r"w\x88"], "no_path_features": True}, "nothing to cross"),
-        (
-            "recall_tree",
-            {"quadratic": [r"w\x88"], "ignore_linear": ["w"]},
-            r"^ignore_linear drops namespace 'w'",
-        ),
-        ("recall_tree", {"quadratic": [r"\x88:"], "ignore_linear": ["w"]}, r"^ignore_linear drops namespace 'w'"),
-        ("oaa", {"quadratic": [r"w\x88"]}, "path of recall_tree, which was not chosen"),
-    ],
-    ids=str,
-)
-def test_crosses_that_cannot_be_made_are_refused(reduction, options, message):
-    with pytest.raises(xclass.UsageError, match=message):
-        xclass.Learner(reduction, 9, **options)
-
-
-def test_crosses_that_cannot_be_made_end_the_command_before_it_reads():
-    result = run("--oaa", 9, "-q", r"w\x88", stdin="no example\n")
-    assert result.status == 2
-    assert "path of --recall_tree, which was not chosen" in result.err
 
 
 DEMOS = {  # commands of VW's demo/recall_tree, with fewer classes, bits and passes

@@ -625,22 +625,6 @@ def test_iterations_and_held_out_examples_can_be_set():
         assert len(messages) - 2 == iterations if options else len(messages) - 2 < iterations
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"learning_rate": 0.3}, "learning_rate has no effect: softmax_tree is not an online learner"),
-        ({"l2": 1}, "l2 is the penalty of a single softmax"),
-        ({"l2": 1, "depth": 0, "leaf_solver": "exact"}, "l2 needs leaf_solver steps"),
-        ({"zero_loss": "01", "beta": 3}, "beta has no effect: zero_loss 01"),
-        ({"leaf_solver": "exact", "leaf_passes": 3}, "leaf_passes has no effect: leaf_solver exact"),
-    ],
-    ids=str,
-)
-def test_contradictory_options_are_refused(options, message):
-    with pytest.raises(xclass.UsageError, match=message):
-        xclass.Learner("softmax_tree", K, **options)
-
-
 # -- runs of the command
 
 
@@ -695,20 +679,6 @@ def test_what_ends_before_the_end_of_the_data_learns_nothing(place):
     result = learn(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\n save_s|\n1 |w a\n")
     assert "this reduction learns only at the end of the data" in result.err
     assert [path.name for path in place.iterdir()] == ["m"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--passes", 3), "--passes has no effect: --softmax_tree keeps the examples"),
-        (("--holdout_after", 10), "--holdout_after has no effect"),
-        (("--checkpoint", 10, "-f", "m"), "--checkpoint has no effect"),
-    ],
-)
-def test_contradictory_options_of_a_run_are_refused(place, words, message):
-    result = run(*TREE, *words, stdin="1 |w a\n")
-    assert result.status == 2
-    assert message in result.err
 
 
 def test_options_of_the_tree_are_refused_with_a_model(place):

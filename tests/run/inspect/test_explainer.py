@@ -121,18 +121,6 @@ def test_features_are_named_although_there_is_a_cache(models, tmp_path):
     assert "  team\n" in first.out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--explain", 1, "--invert_hash", "f"), "--explain and --invert_hash cannot be combined: drop one of them"),
-        (("--explain_features", 3), "--explain_features has no effect: no prediction is explained; give --explain N"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(tmp_path, words, message):
-    done = xclass(*words, stdin=TRAIN, cwd=tmp_path)
-    assert (done.status, done.err) == (2, f"xclass: {message}\n")
-
-
 @pytest.mark.parametrize("name", ["cpt", "log_multi", "softmax_tree"])
 @pytest.mark.parametrize("option", ["--audit", "--readable_model", "--invert_hash"])
 def test_learners_without_weight_tables_name_what_to_give_instead(models, name, option):

@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import learn
 from streams import multiclass
 
 from xclass.abilities.describe.views import NodeView, figures, lines, preorder
@@ -117,27 +117,6 @@ def test_tree_of_the_best_pass_is_written(place):
     learn(*words, "--print_tree", "t")
     again = learn("-i", "m", "-t", "--no_stdin", "--quiet", "--print_tree", "stdout").out
     assert (place / "t").read_text() == again
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("-d", "real"), "--print_tree shows a tree, and no reduction was chosen"),
-        (("--oaa", K, "-d", "data"), "--print_tree shows a tree, and --oaa has none"),
-        (("--ect", K, "--error", 1, "-d", "data"), "--print_tree shows a tree, but the matches of --error 1"),
-    ],
-)
-def test_what_is_no_tree_is_refused(place, words, message):
-    (place / "real").write_text("0.5 |w a\n-1 |w b\n")
-    result = xclass(*words, "--print_tree", "t")
-    assert result.status == 2
-    assert message in result.err
-
-
-def test_levels_without_a_tree_have_no_effect():
-    result = xclass("--log_multi", K, "-d", "data", "--tree_levels", 3)
-    assert result.status == 2
-    assert "--tree_levels has no effect: no tree is written; give --print_tree or --dot_tree" in result.err
 
 
 def test_preorder_asks_about_no_deeper_node():
