@@ -52,7 +52,8 @@ def fit(
         if it has called `ray.init`, else the environment variable RAY_ADDRESS, else a Ray on this machine that ends
         with the call.
     sync_every : int, optional
-        Number of examples that each worker learns between two averages; 4,000 by default.
+        Number of examples that each worker learns between two averages. By default 4,000 at first, and later more, so
+        that learning takes longer than exchanging what was learned.
     timeout : float, default 600
         Seconds to wait for a Ray on this machine to start, and for processors of the cluster.
     format, label_column, **columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from xclass import merging
 from xclass.api import model_contents
 from xclass.cli import arguments
 from xclass.cli import command as cli
-from xclass.cluster import delta, shards
+from xclass.cluster import delta, round_length, shards
 from xclass.cluster.averaging import Averaging
 from xclass.cluster.part_learner import PartLearner
 from xclass.errors import DataError
@@ -221,3 +222,24 @@ def test_changes_of_arrays_are_restored(seed, sparse_before, sparse_after):
         np.testing.assert_array_equal(decoded[name], array)
         assert decoded[name].dtype == array.dtype
     assert delta.encode(base, base).nbytes == 0
+
+
+def exchanged(sent, waiting=0, examples=1000, features=20_000):
+    """Return what a round needs to know of two workers that have learned as many examples."""
+    counts = SimpleNamespace(examples=examples, features=features)
+    result = SimpleNamespace(counts=counts, cost=SimpleNamespace(sent=sent))
+    return [SimpleNamespace(result=result, cursor=SimpleNamespace(waiting=range(waiting)))] * 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "waiting", "expected"),
+    [(10_000_000, 0, 2000), (10_000_000, 21, 1000), (0, 0, 1000), (833_333, 0, 1499), (400_000, 20, 1000)],
+)
+def test_the_next_round_is_as_long_as_the_exchange_asks_for(sent, waiting, expected):
+    config = config_of(["--multiclass", "--workers", "2"])
+    assert round_length.next_length(config, 1000, exchanged(sent, waiting)) == expected
+
+
+def test_learners_of_all_classes_take_time_for_each():
+    costs = [round_length.learning_cost(config_of(words), 10, 1000) for words in (["--oaa", "9"], ["--oaa", "9000"])]
+    assert costs[0] < costs[1] / 10

@@ -30,7 +30,7 @@ from ..data.batch import Batch
 from ..errors import XclassError
 from ..reductions.core import label_arrays
 from ..reductions.core.contract import BatchTask
-from . import delta
+from . import delta, round_length
 from .delta import Delta
 from .part_learner import Fresh, Learned, PartWork, add_names
 from .part_stream import Cursor
@@ -61,6 +61,7 @@ class Averaging:
     cursors : for each part, what is still to be learned in this pass
     passes_ended : number of passes that have ended
     rounds : number of rounds that have ended
+    longest : most examples that a part was to learn in a round
     """
 
     def __init__(
@@ -70,9 +71,9 @@ class Averaging:
         self.model = None if contents is None else _with_arrays(contents)
         self._learner: LearnerCore | None = None  # of `model`, if a round has merged it
         self.cursors = [Cursor() for _ in parts]
-        self.passes_ended = self.rounds = 0
+        self.passes_ended = self.rounds = self.longest = 0
         self.damaged = False
-        self.start = config.cluster.sync_every  # number of examples that the first part learns alone
+        self._length = config.cluster.sync_every or round_length.FIRST  # examples of each part in the next round
         self._empty = contents is None or contents.examples == 0  # whether the first part begins alone
 
     def rounds_of_pass(self) -> Iterator[Round]:
@@ -90,12 +91,14 @@ class Averaging:
         waiting = {f"waiting.{i}": np.array(cursor.waiting, np.int64) for i, cursor in enumerate(self.cursors)}
         return {
             **waiting, "model": as_bytes(self.model), "passes_ended": self.passes_ended, "rounds": self.rounds,
+            "length": self._length,
             "positions": [cursor.position for cursor in self.cursors],
             "ended": [cursor.ended for cursor in self.cursors],
         }  # fmt: skip
 
     def restore(self, state: State) -> None:
         self.model, self.passes_ended, self.rounds = from_bytes(state["model"]), state["passes_ended"], state["rounds"]
+        self._length = state["length"]
         self.cursors = [
             Cursor(position, tuple(state[f"waiting.{i}"].tolist()), ended)
             for i, (position, ended) in enumerate(zip(state["positions"], state["ended"], strict=True))
@@ -103,11 +106,10 @@ class Averaging:
 
     def _works(self) -> list[PartWork]:
         """Return what is to be learned in the next round, nothing at the end of the pass."""
-        examples = self._config.cluster.sync_every
         left = [(part, cursor) for part, cursor in zip(self._parts, self.cursors, strict=True) if not cursor.done]
         if self._empty and self.rounds == 0:
-            left, examples = left[:1], self.start
-        return [PartWork(part, cursor, examples, self.passes_ended, len(left) == 1) for part, cursor in left]
+            left = left[:1]
+        return [PartWork(part, cursor, self._length, self.passes_ended, len(left) == 1) for part, cursor in left]
 
     def _round(self, works: list[PartWork]) -> Round:
         learned = list(self._execute(self.model, works))
@@ -126,6 +128,9 @@ class Averaging:
         for work, one in zip(works, learned, strict=True):
             self.cursors[work.part.number - 1] = one.cursor
         self.rounds += 1
+        self.longest = max(self.longest, max(work.examples for work in works))
+        if self._config.cluster.sync_every is None:
+            self._length = round_length.next_length(self._config, self._length, learned)
         if self._learner is not None and (read or fresh):
             try:
                 self._learner.reduction.clear_tallies(self._learner.spec.wanted)

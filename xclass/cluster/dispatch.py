@@ -20,7 +20,7 @@ from ..run.passes import SavePoint
 from ..run.report.console import Console
 from ..run.run import Run
 from ..run.signals import interrupt_told
-from . import run_state, shards
+from . import round_length, run_state, shards
 from .averaging import Averaging, Round
 from .engines import ClusterEngine
 from .options import ClusterOptions
@@ -103,7 +103,7 @@ class Averaged(ClusterEngine):
         config, count = self.run.config, len(self._workers)
         workers = f"{count} workers are" if count > 1 else "1 worker is"
         return [
-            f"{workers} averaged after every {config.cluster.sync_every} examples of each",
+            f"{workers} averaged after {round_length.described(config.cluster.sync_every)}",
             *run_state.notes(config, self.run.progress.examples),
         ]
 
@@ -152,7 +152,8 @@ class Averaged(ClusterEngine):
     def end(self) -> list[str]:
         self._model.join()
         self._averaging.close()
-        return super().end()
+        rounds, longest = self._averaging.rounds, self._averaging.longest
+        return [f"rounds = {rounds}, the longest of {longest} examples of each worker", *super().end()]
 
 
 def first_lines(

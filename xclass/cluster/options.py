@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from ..options.declare import SECONDS, OptionGroup, OptionRule, conflict, option, refused
 
-SYNC_EVERY = 4000  # see docs/cluster.md
 NOT_IN_PARTS = {  # options that need all of the data in one process, where workers read parts of it, and why
     "shuffle": "each worker reads its part in the order of the data; shuffle the files",
     "examples initial_pass_length": "each worker reads its part to the end; give fewer files",
@@ -45,7 +44,8 @@ class ClusterOptions(OptionGroup):
     )
     sync_every: int = option(
         "with --workers, average the models whenever each worker has learned from N further examples",
-        default=SYNC_EVERY,
+        default_text="4000 at first, later up to twice as many in each round until learning takes nine times as long "
+        "as the exchange of what was learned",
         minimum=1,
     )
     ray_timeout: float = option(
