@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from library import for_passes, state_of
 
+from xclass.data import batch_ops
 from xclass.reductions.core import further_passes
+from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.further_passes import FurtherPasses
 
 
@@ -22,15 +25,18 @@ def test_one_of_32_examples_is_left_out_in_blocks_and_however_batches_are_cut():
 
 def scorers_learn(loss, copy_loss, weight, sure: float) -> bool:
     """Let scorers and their copy have losses in the second pass for an example that the first pass left out."""
-    further = FurtherPasses(True, lambda scorers: "the copy", sure)
+    losses = {"scorers": np.zeros(4096), "the copy": np.zeros(4096)}
+    further = FurtherPasses(True, lambda scorers: "the copy", str, lambda ranked: losses[ranked[0]], sure)
     further.end_pass("scorers")
     further.begin_pass(1)
-    left_out = further.begin(np.ones(4096, bool))[0]
-    weights, losses = np.ones(4096, np.float32), {"scorers": np.zeros(4096), "the copy": np.zeros(4096)}
+    ones = np.ones(4096)
+    task = BatchTask(batch_ops.empty(4096, 0, 0)._replace(label=ones, weight=ones.astype(np.float32)), True, ones)
+    left_out, learns = further.begin(task)
     some = np.flatnonzero(left_out)[: len(loss)]
-    weights[some], losses["scorers"][some], losses["the copy"][some] = weight, loss, copy_loss
-    rank = lambda scorers, learns, jobs: (scorers, losses[scorers])  # noqa: E731
-    further.rank("scorers", rank, lambda ranked: ranked, left_out, np.ones(4096, bool), weights)
+    task.batch.weight[some], losses["scorers"][some], losses["the copy"][some] = weight, loss, copy_loss
+    learner = SimpleNamespace(share=lambda job, jobs, in_order: [job(*each) for each in jobs])
+    rank = lambda scorers, learns, begin, end, ranked: ranked.append(scorers) or end  # noqa: E731
+    further.rank(learner, task, left_out, learns, "scorers", list, rank)
     return further.end_pass("scorers") == "scorers"
 
 

@@ -19,7 +19,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s
+from ...array_types import Bools, Float64s
+from .base import Reduction
+from .contract import BatchTask
 
 Scorers = TypeVar("Scorers")
 Ranked = TypeVar("Ranked")  # what scorers say of candidates
@@ -45,20 +47,36 @@ def ranges(flags: Bools) -> list[tuple[int, int]]:
     return [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
 
 
+def _unchanged(scorers: Scorers) -> Scorers:
+    return scorers
+
+
+def _shares(learner: Reduction, task: BatchTask) -> list[tuple[int, int]]:
+    """Return begin and end of the examples that each thread processes; one alone learns."""
+    return [(0, task.batch.n)] if task.learn else learner.thread_ranges(task.batch.n)
+
+
 class FurtherPasses(Generic[Scorers, Ranked]):
-    """Count passes and their examples, and decide whether scorers learn in further passes.
+    """Let scorers rank candidates, and decide whether they learn in further passes.
 
     Parameters
     ----------
     decides : whether the first pass leaves examples out, and the second one decides
-    copied : function that returns a copy of scorers
+    copied, doubled : functions that return a copy of scorers, and scorers whose table is twice as large
+    log_loss : function that returns the log losses of what scorers say, float64[n]
     sure : by how many standard errors the scorers that learn in the second pass must be better than their copy
     """
 
     def __init__(
-        self, decides: bool = False, copied: Callable[[Scorers], Scorers] | None = None, sure: float = 0.0
+        self,
+        decides: bool,
+        copied: Callable[[Scorers], Scorers],
+        doubled: Callable[[Scorers], Scorers],
+        log_loss: Callable[[Ranked], Float64s],
+        sure: float = 0.0,
     ) -> None:
-        self._decides, self._copied, self._sure = decides, copied, sure
+        self._decides, self._copied, self._doubled = decides, copied, doubled
+        self._log_loss, self._sure = log_loss, sure
         self._number = 0  # of this pass over the data, from 0
         self._examples = 0  # of this pass so far
         self._scorers_learn = True  # in further passes
@@ -77,47 +95,61 @@ class FurtherPasses(Generic[Scorers, Ranked]):
         """Return whether examples that the first pass left out are learned now, for the first time."""
         return self._decides and self._number == 1
 
-    def begin(self, learns: Bools) -> tuple[Bools, Bools]:
-        """Return which of the next examples to learn the first pass leaves out, and which this pass learns.
+    def begin(self, task: BatchTask) -> tuple[Bools, Bools]:
+        """Return which examples of a task the first pass leaves out, and which this pass learns.
 
-        `learns` says, as bool[n], which could be learned.
+        Call it once for each task, in their order. Predictions in between do not count.
         """
-        if not self._decides:
-            return np.zeros(len(learns), bool), learns
-        flags = left_out(self._examples, len(learns))
-        self._examples += len(learns)
+        learns, n = task.learned(), task.batch.n
+        if not (self._decides and task.learn):
+            return np.zeros(n, bool), learns
+        flags = left_out(self._examples, n)
+        self._examples += n
         return flags, learns if self._number > 0 else learns & ~flags
 
-    def jobs(self, flags: Bools) -> list[tuple[int, int, bool]]:
-        """Return ranges of examples to learn, begin and end, and whether these were learned in an earlier pass.
+    def propose(
+        self, learner: Reduction, task: BatchTask, flags: Bools, propose: Callable[[int, int, bool], None]
+    ) -> None:
+        """Call `propose(begin, end, again)`, which learns, for ranges of the examples of a task.
 
-        `flags` say which the first pass left out.
+        `again` says whether they were learned in an earlier pass, and `flags` which the first pass left out.
         """
-        if not self._is_second:
-            return [(0, len(flags), self._number > 0)]
-        return [(a, b, not flags[a]) for a, b in ranges(flags)]
+        again = task.learn and self._number > 0
+        jobs = [(begin, end, again) for begin, end in _shares(learner, task)]
+        if self._is_second and task.learn:
+            jobs = [(a, b, not flags[a]) for a, b in ranges(flags)]
+        learner.share(propose, jobs, in_order=task.learn)
 
     def rank(
-        self,
-        scorers: Scorers,
-        rank: Callable[[Scorers, Bools, list[tuple[int, int]]], tuple[Scorers, Ranked]],
-        log_loss: Callable[[Ranked], Float64s],
-        flags: Bools,
-        learns: Bools,
-        weight: Float32s,
-    ) -> tuple[Scorers, Ranked]:
-        """Let scorers rank what was proposed for n examples, and learn; return the scorers and the ranking.
+        self, learner: Reduction, task: BatchTask, flags: Bools, learns: Bools, scorers: Scorers,
+        new_ranking: Callable[[], Ranked], rank: Callable[[Scorers, Bools, int, int, Ranked], int],
+        grown: Callable[[Scorers], Scorers] = _unchanged,
+    ) -> tuple[Scorers, Ranked]:  # fmt: skip
+        """Let scorers rank what was proposed for the examples of a task, and learn; return the scorers and the ranking.
 
-        `rank` does so with scorers for ranges of examples, of which bool[n] says whether they are learned, and
-        `log_loss` returns the losses of the result, float64[n].
+        `rank(scorers, learns, begin, end, ranked)` does so for the examples begin..end-1, of which bool[n] says whether
+        they are learned. It returns the first one that was not processed, because a table has to be doubled, or `end`.
+        `grown` gives scorers room for the labels of the task.
         """
+
+        def ranking(scorers: Scorers, learns: Bools, jobs: list[tuple[int, int]]) -> tuple[Scorers, Ranked]:
+            ranked, current = new_ranking(), [grown(scorers)]
+
+            def job(begin: int, end: int) -> None:
+                while (begin := rank(current[0], learns, begin, end, ranked)) < end:
+                    current[0] = self._doubled(current[0])
+
+            learner.share(job, jobs, in_order=task.learn)
+            return current[0], ranked
+
         if self._decides and self._number > 0 and not self._scorers_learn:
             learns = np.zeros(len(learns), bool)
-        scorers, ranked = rank(scorers, learns, [(0, len(learns))])
-        if self._is_second and self._copy is not None:
-            self._copy, by_copy = rank(self._copy, learns, [(a, b) for a, b in ranges(flags) if flags[a]])
+        scorers, ranked = ranking(scorers, learns, _shares(learner, task))
+        if self._is_second and task.learn and self._copy is not None:
+            self._copy, by_copy = ranking(self._copy, learns, [(a, b) for a, b in ranges(flags) if flags[a]])
             chosen = flags & learns
-            gain = (log_loss(by_copy) - log_loss(ranked))[chosen] * weight[chosen].astype(np.float64)
+            gain = self._log_loss(by_copy) - self._log_loss(ranked)
+            gain = gain[chosen] * task.batch.weight[chosen].astype(np.float64)
             self._gain += float(gain.sum())
             self._squares += float((gain**2).sum())
         return scorers, ranked
@@ -128,6 +160,5 @@ class FurtherPasses(Generic[Scorers, Ranked]):
             self._scorers_learn = self._gain >= self._sure * math.sqrt(self._squares)
             scorers, self._copy = scorers if self._scorers_learn else self._copy, None
         if self._decides and self._number == 0:
-            assert self._copied is not None
             self._copy = self._copied(scorers)
         return scorers

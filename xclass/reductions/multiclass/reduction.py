@@ -42,7 +42,6 @@ from . import feature_index, opinion_pool, reranking
 from .opinion_pool import Listed
 from .searched_trees import MOST_ROWS, SearchedTrees
 
-LEAST_PROBABILITY = 1e-9  # of a label, where log losses of further passes are compared
 OF_MEANS = "rows."  # beginning of the names of arrays that belong to the means
 NO_CANDIDATES = feature_index.no_opinions(np.empty((0, 0), np.int64))
 
@@ -94,9 +93,7 @@ class Multiclass(ProbabilityTree):
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         # an averaged learner cannot decide, because it does not keep the scorers of the first pass
         decides = spec.passes > 1 and not spec.testing and not spec.averaged
-        self.passes: FurtherPasses[reranking.RerankingScorers, reranking.RankedCandidates] = FurtherPasses(
-            decides, reranking.copied
-        )
+        self.passes = FurtherPasses(decides, reranking.copied, reranking.with_double_capacity, reranking.log_loss)
         self.rank_kernel = DirectCall(reranking, "rank")
         self.pool, self._combine = opinion_pool.new_state(), DirectCall(opinion_pool, "combine")
         self.has_features, self.constants = False, int(spec.constant)
@@ -131,9 +128,8 @@ class Multiclass(ProbabilityTree):
 
     def begin(self, task: BatchTask) -> MulticlassPlan:
         own = vars(super().begin(task))
-        plan = MulticlassPlan(**own, left_out=np.zeros(task.batch.n, bool), tried=np.zeros(own["output"].p.shape, bool))
-        if task.learn:  # predictions in between do not count
-            plan.left_out, plan.learns = self.passes.begin(plan.learns)
+        left_out, own["learns"] = self.passes.begin(task)
+        plan = MulticlassPlan(**own, left_out=left_out, tried=np.zeros(own["output"].p.shape, bool))
         if not self.has_features:
             self._look_for_features(task, plan)
         return plan
@@ -232,9 +228,7 @@ class Multiclass(ProbabilityTree):
         def propose(begin: int, end: int, again: bool) -> None:
             index.propose(task.batch, plan.weighted.share, plan.label, plan.learns, again, begin, end, plan.opinions)
 
-        ranges = self.thread_ranges(task.batch.n)
-        jobs = self.passes.jobs(plan.left_out) if task.learn else [(begin, end, False) for begin, end in ranges]
-        self.share(propose, jobs, in_order=task.learn)
+        self.passes.propose(self, task, plan.left_out, propose)
 
     def _rerank(self, task: BatchTask) -> None:
         """Rerank the candidates and finish the task, as the last stage."""
@@ -247,7 +241,7 @@ class Multiclass(ProbabilityTree):
             return
         task.candidates = plan.opinions.candidate
         self._count_proposed(task, plan)
-        ranked = self._with_means(task, plan, self._rank_batch(task, plan))
+        ranked = self._rank_batch(task, plan)
         if self.listing_options.probabilities:
             assert task.class_lists is not None  # made by the previous stage
             task.class_lists = reranking.with_reranked(task.class_lists, ranked)
@@ -264,15 +258,26 @@ class Multiclass(ProbabilityTree):
 
     def _rank_batch(self, task: BatchTask, plan: MulticlassPlan) -> reranking.RankedCandidates:
         """Rank the candidates of a batch and learn from it."""
-        rank = partial(self._rank, task, plan)
-        if not task.learn:
-            return rank(self.scorers, plan.learns, self.thread_ranges(task.batch.n))[1]
-        ranked: reranking.RankedCandidates
+        n, candidates = plan.opinions.candidate.shape
+        most = self._most_listed(candidates)
+        if plan.by_rows is not None:  # whose opinion joins
+            most = max(most, candidates)
+        unit, proposed = self.options.normalize_features != "none", plan.proposed
+
+        def rank(
+            scorers: reranking.RerankingScorers, learns: Bools, begin: int, end: int,
+            ranked: reranking.RankedCandidates,
+        ) -> int:  # fmt: skip
+            done: int = self.rank_kernel(
+                scorers, unit, task.batch, plan.weighted.log_weight, plan.label, learns, not self.repeats, begin, end,
+                proposed, reranking.scratch(task.batch, candidates), ranked,
+            )  # fmt: skip
+            return done
+
         self.scorers, ranked = self.passes.rank(
-            self.scorers, rank, lambda ranked: -np.log(np.maximum(ranked.p, LEAST_PROBABILITY)), plan.left_out,
-            plan.learns, task.batch.weight,
-        )  # fmt: skip
-        return ranked
+            self, task, plan.left_out, plan.learns, self.scorers, lambda: reranking.new_ranking(n, most), rank
+        )
+        return self._with_means(task, plan, ranked)
 
     def _add_errors(self, task: BatchTask, inside: Bools) -> None:
         """Add the errors of a finished task; `inside` is bool[n], whether the label was proposed."""
@@ -301,39 +306,6 @@ class Multiclass(ProbabilityTree):
             Listed(top, found.top_p, found.p), Listed(*result[:3]), result.inside,
         )  # fmt: skip
         return result
-
-    def _rank(
-        self,
-        task: BatchTask,
-        plan: MulticlassPlan,
-        scorers: reranking.RerankingScorers,
-        learns: Bools,
-        jobs: list[tuple[int, int]],
-    ) -> tuple[reranking.RerankingScorers, reranking.RankedCandidates]:
-        """Rank the candidates of some examples and learn from them; return the scorers, whose table may be doubled.
-
-        `jobs` are begin and end of the examples, for one thread each; a single one if any example is learned.
-        """
-        n, candidates = plan.opinions.candidate.shape
-        listed = self._most_listed(candidates)
-        # all of them where the opinion of the means joins
-        ranked = reranking.new_ranking(n, listed if plan.by_rows is None else max(listed, candidates))
-        unit = self.options.normalize_features != "none"
-        current = [scorers]
-
-        def job(begin: int, end: int) -> None:
-            scratch = reranking.scratch(task.batch, candidates)
-            while True:
-                begin = self.rank_kernel(
-                    current[0], unit, task.batch, plan.weighted.log_weight, plan.label, learns, not self.repeats,
-                    begin, end, plan.proposed, scratch, ranked,
-                )  # fmt: skip
-                if begin >= end:
-                    return
-                current[0] = reranking.with_double_capacity(current[0])  # the table is full
-
-        self.share(job, jobs, in_order=task.learn)
-        return current[0], ranked
 
     def want(self, wanted: Wanted) -> None:
         super().want(wanted)

@@ -53,6 +53,7 @@ from . import feature_index
 
 DELTA = np.float32(0.003)
 LEAST_SLOPE = 1e-4  # slopes smaller than this are skipped
+LEAST_PROBABILITY = 1e-9  # of a label, where log losses of further passes are compared
 LEAST_SHARPNESS = 0.05  # T stays between this and its inverse
 LARGEST_PARAMETER = 1e100  # of v, A, B and D in a model file
 LARGEST_EXPONENT = 2.0  # E stays between 0 and this
@@ -113,6 +114,11 @@ class RankedCandidates(NamedTuple):
 
 def new_ranking(n: int, k: int) -> RankedCandidates:
     return RankedCandidates(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
+
+
+def log_loss(ranked: RankedCandidates) -> Float64s:
+    losses: Float64s = -np.log(np.maximum(ranked.p, LEAST_PROBABILITY))
+    return losses
 
 
 def new_scorers(

@@ -123,6 +123,10 @@ def new_ranking(n: int, most: int) -> RankedLabels:
     return RankedLabels(np.zeros((n, most), np.int64), np.zeros((n, most)), np.zeros(n, np.int64), np.zeros(n))
 
 
+def log_loss(ranked: RankedLabels) -> Float64s:
+    return ranked.log_loss
+
+
 def serialize(archive: Archive, scorers: RankingScorers, labels: int) -> RankingScorers:
     """Save scorers for so many labels, or return new ones filled from a model.
 

@@ -11,7 +11,6 @@ Differs   from `multiclass`, which has the same index and tagged words: labels a
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -115,9 +114,7 @@ class Multilabel(label_lists.MultilabelLearner):
         self.largest_step = finite.largest_step(1.0)
         self.scales_examples = True
         decides = spec.passes > 1 and not spec.testing and not spec.averaged
-        self.passes: FurtherPasses[ranking.RankingScorers, ranking.RankedLabels] = FurtherPasses(
-            decides, ranking.copied, SURE
-        )
+        self.passes = FurtherPasses(decides, ranking.copied, ranking.with_double_capacity, ranking.log_loss, SURE)
         self.stages = [self.prepare, self.propose, self._rank]
         self.rank_kernel = DirectCall(ranking, "rank")
 
@@ -128,16 +125,14 @@ class Multilabel(label_lists.MultilabelLearner):
     def prepare(self, task: BatchTask) -> None:
         """Find the values of the features, as the first stage."""
         label = self.positives(task) + 1
-        batch, learns, again = task.batch, task.learned(), self.repeats
+        batch = task.batch
         known = label > 0
         if not known.all():  # others are no labels of the learner
             start = np.concatenate([[0], np.cumsum(known)])[batch.label_start]
             batch, label = batch._replace(label_start=start, labels=batch.labels[known]), label[known]
-        weighted = self.frequencies.weighted_counts(batch, learns & (not again))
-        left_out = np.zeros(batch.n, bool)
-        if task.learn:
-            left_out, learns = self.passes.begin(learns)
-        task.plan = MultilabelPlan(weighted, label, learns, left_out, again)
+        weighted = self.frequencies.weighted_counts(batch, task.learned() & (not self.repeats))
+        left_out, learns = self.passes.begin(task)
+        task.plan = MultilabelPlan(weighted, label, learns, left_out, self.repeats)
 
     def propose(self, task: BatchTask) -> None:
         """Propose labels and learn what proposes them, as the second stage."""
@@ -153,7 +148,7 @@ class Multilabel(label_lists.MultilabelLearner):
         score, vote = np.zeros((n, most, feature_index.SCORES)), np.zeros((n, most))
         opinions = feature_index.Opinions(candidate, score, np.zeros(len(label)))
 
-        def job(begin: int, end: int, again: bool) -> None:
+        def propose(begin: int, end: int, again: bool) -> None:
             frequent.propose(self.labels, batch, label, plan.learns, again, begin, end, candidate, every)
             scratch = neighbours.new_scratch(batch.most_features, len(self.labels.weight))
             neighbours.propose(
@@ -161,9 +156,7 @@ class Multilabel(label_lists.MultilabelLearner):
             )
             self.index.propose(batch, plan.weighted.share, label, plan.learns, again, begin, end, opinions)
 
-        ranges = self.thread_ranges(n)
-        jobs = self.passes.jobs(plan.left_out) if task.learn else [(begin, end, False) for begin, end in ranges]
-        self.share(job, jobs, n, in_order=task.learn)
+        self.passes.propose(self, task, plan.left_out, propose)
         task.plan = plan._replace(proposed=ranking.ProposedLabels(candidate, score, vote, every))
 
     def _rank(self, task: BatchTask) -> None:
@@ -172,50 +165,26 @@ class Multilabel(label_lists.MultilabelLearner):
         task.plan = None
         assert plan.proposed is not None  # by the previous stage
         task.candidates = plan.proposed.candidate
-        rank = partial(self._rank_candidates, task, plan)
-        if task.learn:
-            self.scorers, ranked = self.passes.rank(
-                self.scorers, rank, lambda ranked: ranked.log_loss, plan.left_out, plan.learns, task.batch.weight
-            )
-        else:
-            ranked = rank(self.scorers, plan.learns, self.thread_ranges(task.batch.n))[1]
+        batch, proposed = plan.weighted.batch, plan.proposed
+        n, candidates = proposed.candidate.shape
+        most, highest = min(candidates, max(MOST_LISTED, self.most_ranked)), int(plan.label.max(initial=0))
+        adapts_r = self.options.arow_r is None and not plan.again
+
+        def rank(
+            scorers: ranking.RankingScorers, learns: Bools, begin: int, end: int, ranked: ranking.RankedLabels
+        ) -> int:
+            scratch = ranking.new_scratch(scorers, batch.most_features, candidates, label_arrays.most(batch))
+            done: int = self.rank_kernel(
+                scorers, plan.weighted, plan.label, learns, not plan.again, adapts_r, begin, end, proposed, scratch,
+                ranked,
+            )  # fmt: skip
+            return done
+
+        self.scorers, ranked = self.passes.rank(
+            self, task, plan.left_out, plan.learns, self.scorers, lambda: ranking.new_ranking(n, most), rank,
+            lambda scorers: ranking.with_labels(scorers, highest if task.learn else 0),
+        )  # fmt: skip
         self._finish(task, ranked)
-
-    def _rank_candidates(
-        self,
-        task: BatchTask,
-        plan: MultilabelPlan,
-        scorers: ranking.RankingScorers,
-        learns: Bools,
-        jobs: list[tuple[int, int]],
-    ) -> tuple[ranking.RankingScorers, ranking.RankedLabels]:
-        """Rank the candidates of some examples and learn from them; return the scorers, which may be larger.
-
-        `jobs` are begin and end of the examples, for one thread each; a single one if any example is learned.
-        """
-        assert plan.proposed is not None  # by the previous stage
-        n, most = plan.proposed.candidate.shape
-        ranked = ranking.new_ranking(n, min(most, max(MOST_LISTED, self.most_ranked)))
-        if task.learn:
-            scorers = ranking.with_labels(scorers, int(plan.label.max(initial=0)))
-        current, batch = [scorers], plan.weighted.batch
-
-        def job(begin: int, end: int) -> None:
-            assert plan.proposed is not None
-            scratch = ranking.new_scratch(
-                current[0], batch.most_features, plan.proposed.candidate.shape[1], label_arrays.most(batch)
-            )
-            while True:
-                begin = self.rank_kernel(
-                    current[0], plan.weighted, plan.label, learns, not plan.again,
-                    self.options.arow_r is None and not plan.again, begin, end, plan.proposed, scratch, ranked,
-                )  # fmt: skip
-                if begin >= end:
-                    return
-                current[0] = ranking.with_double_capacity(current[0])  # the table is full
-
-        self.share(job, jobs, task.batch.n, in_order=task.learn)
-        return current[0], ranked
 
     def _finish(self, task: BatchTask, ranked: ranking.RankedLabels) -> None:
         listed = np.arange(ranked.label.shape[1]) < ranked.count[:, None]
