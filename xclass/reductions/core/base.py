@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...array_types import Bools, Int64s, UInt32s
+from ...array_types import Bools, Float64s, Int64s, UInt32s
 from ...binary import finite, gd, weight_table
 from ...data.interactions import Crosser
 from ...errors import UsageError
@@ -29,6 +29,7 @@ from . import label_arrays
 from .calibration import LabelStatistics, ResultFile
 from .contract import BatchTask, empty_task
 from .label_report import LabelReport
+from .probabilities import ListingOptions
 from .spec import LearnerSpec, Wanted
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
@@ -79,6 +80,10 @@ class Reduction(ABC):
     enabled: str = ""
     # sums of the probabilities' or predictions' losses for the summary, None if there are none
     report: LabelStatistics | LabelReport | None = None
+    # what the summary calls labels without a probability; None if the learner estimates no probabilities of classes
+    unknown_labels: str | None = None
+    wanted: Wanted  # results in addition to predictions, and the options about them; set by `want`
+    listing_options: ListingOptions
     predict_only: bool = False  # whether models hold only what predictions need
     tallied: Sequence[str] = ()  # names of the attributes that are other sums over examples for the summary
     repeats: bool = False  # whether the examples were learned before, in an earlier pass over the data
@@ -143,8 +148,14 @@ class Reduction(ABC):
             "--recall_tree"
         )
 
-    def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
+    def want(self, wanted: Wanted) -> None:
         """Change which results are produced in addition to predictions, and reset the sums for the summary."""
+        self.wanted, self.listing_options = wanted, wanted.listing_options
+        self.report = self.new_report()
+
+    def new_report(self) -> LabelStatistics | LabelReport | None:
+        """Return sums for the summary without examples."""
+        return None if self.unknown_labels is None else LabelStatistics(self.listing_options, 1, self.unknown_labels)
 
     def find(self, feature: UInt32s) -> Bools | None:
         """Return bool[z], whether each feature (uint32[z]) was learned; None if this cannot be told.
@@ -293,6 +304,28 @@ class Reduction(ABC):
             )
         self.outside += outside
         return result
+
+    def set_probabilities(
+        self, task: BatchTask, forecast: Float64s, known: Bools, p: Float64s, top: Int64s, right: Bools | None = None
+    ) -> None:
+        """Set the probabilities of a task that has its predictions, and add them to the report.
+
+        Parameters
+        ----------
+        forecast : float64[n], probability of the prediction
+        known, p : bool[n], whether the label has a probability, and float64[n], this probability
+        top : int64[n, k], best classes, for --top_k
+        right : bool[n], whether the class with the probability `forecast` is the label; by default, the prediction is
+        """
+        batch, report = task.batch, self.report
+        assert isinstance(report, LabelStatistics) and task.prediction is not None
+        labelled, weight = ~np.isnan(batch.label), batch.weight.astype(np.float64)
+        task.answer_probability, task.label_probability = forecast, np.where(known, p, np.nan)
+        report.add_losses(labelled, weight, known, p)
+        right = task.prediction == batch.label if right is None else right
+        report.add_forecasts(forecast, labelled, weight, right)
+        if self.listing_options.top_k is not None:
+            report.add_top_k(labelled, weight, batch.label, top)
 
 
 # named functions, because the record is sent to other processes

@@ -18,6 +18,7 @@ from ...system import output_file
 from . import probabilities
 
 MOST_OPENED = 1 << 16  # last bin of the histogram of opened nodes; larger counts fall into it
+NEW_LABELS, NO_CLASSES = "labels seen for the first time", "labels that are no class"  # without a probability
 BINS = 20  # rows of the reliability table
 
 
@@ -134,7 +135,7 @@ class LabelStatistics:
         self,
         options: probabilities.ListingOptions,
         regressors_per_node: int = 1,
-        unknown_labels: str = "labels seen for the first time",
+        unknown_labels: str = NEW_LABELS,
     ):
         self.calibration, self.perplexity, self.top_k = options.calibration, options.perplexity, options.top_k
         self.sums_to_one = options.probabilities != probabilities.RAW  # else the log loss would mean little

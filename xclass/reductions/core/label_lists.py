@@ -178,16 +178,14 @@ class MultilabelLearner(Reduction):
         self.want(spec.wanted)
 
     def want(self, wanted: Wanted) -> None:
-        self.listing_options = wanted.listing_options
         # a threshold cuts lists of probabilities only if it was given beside the option that asks for them
         self.cuts_lists = wanted == self._typed_with
         self._shown = self.most_ranked = max(label_report.PLACES[-1], wanted.listing_options.top_k or 0)
         if self._by_propensity:
             self.most_ranked = self._most if self.ranks_all else WIDER * self._shown
-        self.report = self.new_report()
+        super().want(wanted)
 
     def new_report(self) -> LabelReport:
-        """Return a report without examples."""
         report = LabelReport(
             0 if self.lowest else len(self.counts) - 1, self.listing_options.top_k, self.lowest, self._propensity,
             self._follows_vw, self.grows, self.listing_options.calibration,

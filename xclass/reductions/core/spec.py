@@ -25,6 +25,11 @@ class Wanted:
         """Return whether any result needs probabilities."""
         return self.listing_options.needs_probabilities or self.example_probabilities
 
+    @property
+    def lists_best(self) -> bool:
+        """Return whether the best classes are listed."""
+        return self.listing_options.top_k is not None or self.scores
+
 
 @dataclass(frozen=True)
 class LearnerSpec:

@@ -346,7 +346,7 @@ class ProbabilityTree(Reduction):
             task.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
         if self.listing_options.top_k is not None:
             self.report.add_top_k(labelled, weight, task.batch.label, top)
-        if self.makes_lists:
+        if self.wanted.lists_best:
             task.list_classes(top, top_p)
 
     @property
@@ -375,9 +375,11 @@ class ProbabilityTree(Reduction):
         for member in self.members:
             member.weights = member.weights._replace(rate=np.float32(member.weights.rate * self.decay))
 
+    def new_report(self) -> LabelStatistics:
+        return LabelStatistics(self.listing_options, self.options.cpt_arity - 1)
+
     def want(self, wanted: Wanted) -> None:
-        self.listing_options = wanted.listing_options
-        self.makes_lists = self.listing_options.top_k is not None or wanted.scores
+        super().want(wanted)
         if self.options.beam == 0 and self.proposals > 1 and not self.options.exact:
             of_candidates = self.proposals == self.options.candidates and (self.options.rerank or len(self.members) > 1)
             raise UsageError(
@@ -390,7 +392,6 @@ class ProbabilityTree(Reduction):
                 member.settings = member.settings._replace(
                     beam=max(self.options.beam, self.proposals if self.proposals > 1 else 0)
                 )
-        self.report = LabelStatistics(self.listing_options, self.options.cpt_arity - 1)
 
     def results(self) -> list[ResultFile]:
         results = self.report.results()

@@ -36,10 +36,10 @@ from ...options.declare import OptionGroup, conflict, option, refused
 from ...system import thread_limit
 from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import Reduction, ReductionRecord, split_range
-from ..core.calibration import LabelStatistics
+from ..core.calibration import NEW_LABELS, LabelStatistics
 from ..core.contract import BatchTask
 from ..core.seen_labels import Seen
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec
 from ..oaa import class_rows
 from ..oaa.crowding import Crowding
 from ..oaa.scorers import LEAST_CLASSES, LEAST_SHARE, LOG2_SLOTS_PER_CLASS, SLOT_BYTES
@@ -175,6 +175,7 @@ class Mach(Reduction):
     """Learn one-against-all for the buckets of several hash functions (`--mach`)."""
 
     report: LabelStatistics
+    unknown_labels = NEW_LABELS
 
     def __init__(self, spec: LearnerSpec) -> None:
         # R and B
@@ -283,16 +284,10 @@ class Mach(Reduction):
     ) -> None:
         """Set the results of a task from the labels of the best classes and from what `rank_classes` returned."""
         batch = task.batch
-        weight, labelled = batch.weight.astype(np.float64), ~np.isnan(batch.label)
         task.prediction = top[:, 0].astype(np.float64)
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
-        was_known = (own >= 0) & (own < known)
-        task.answer_probability, task.label_probability = top_p[:, 0], np.where(was_known, own_p, np.nan)
-        self.report.add_losses(labelled, weight, was_known, own_p)
-        self.report.add_forecasts(top_p[:, 0], labelled, weight, task.prediction == batch.label)
-        if self.listing_options.top_k is not None:
-            self.report.add_top_k(labelled, weight, batch.label, top)
-        if self.makes_lists:
+        self.set_probabilities(task, top_p[:, 0], (own >= 0) & (own < known), own_p, top)
+        if self.wanted.lists_best:
             task.list_classes(top, top_p)
 
     def _all_classes(self, mean: Float32s, known: Int64s) -> probabilities.ClassLists:
@@ -310,11 +305,6 @@ class Mach(Reduction):
             np.broadcast_to(labels, (n, classes + 1))[np.hstack([listed, rest])],
             np.concatenate([[0], np.cumsum(known + 1)]),
         )
-
-    def want(self, wanted: Wanted) -> None:
-        self.listing_options = wanted.listing_options
-        self.makes_lists = self.listing_options.top_k is not None or wanted.scores
-        self.report = LabelStatistics(self.listing_options)
 
     # model
 

@@ -40,10 +40,10 @@ from ...model.archive import Archive
 from ...options.declare import OptionGroup, no_effect, option, refused, warned
 from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import Reduction, ReductionRecord, taken
-from ..core.calibration import LabelStatistics
+from ..core.calibration import NEW_LABELS, LabelStatistics
 from ..core.contract import BatchTask
 from ..core.seen_labels import Seen
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec
 from . import class_means, kernels
 from .class_means import FEW_CLASSES, ClassMeans
 from .kernels import LANES
@@ -94,6 +94,7 @@ class Means(Reduction):
     """
 
     report: LabelStatistics
+    unknown_labels = NEW_LABELS
     scales_examples = False
     largest_step = finite.LARGEST_STEP
 
@@ -142,7 +143,7 @@ class Means(Reduction):
             own, weight = np.zeros(1, np.int32), np.ones(1, np.float32)
             self._numbers(np.zeros(0, np.int64), np.zeros(0, bool))
             for row in np.eye(2, dtype=np.float32)[[0, 1] * (class_means.FIRST_SPACE if learn else 1)]:
-                found = toy.best(row[None], own, toy.compared, self.sums)
+                found = toy.best(row[None], own, toy.compared, True)
                 if learn:
                     toy.learn(row[None], own, weight, found)
 
@@ -177,7 +178,7 @@ class Means(Reduction):
                 ends = np.flatnonzero(np.cumsum(learns[at:]) >= learned.missing)
                 end = at + int(ends[0]) + 1 if len(ends) else n
             part = slice(at, end)
-            found = learned.best(batch.dense[part], own[part], k, self.sums)
+            found = learned.best(batch.dense[part], own[part], k, True)
             known = found.own_score > kernels.LEAST_SCORE
             listed = found.near >= 0
             top[part] = np.where(listed, self.seen.label[found.near], 0)
@@ -250,28 +251,14 @@ class Means(Reduction):
     def finish(self, task: BatchTask, found: BestClasses) -> None:
         """Set the results of a task."""
         batch, (top, top_p, own_p, _) = task.batch, found
-        weight, labelled = batch.weight.astype(np.float64), ~np.isnan(batch.label)
         task.prediction = top[:, 0].astype(np.float64)
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
-        task.answer_probability, task.label_probability = top_p[:, 0], own_p
-        known = ~np.isnan(own_p)
-        if self.sums:
-            self.report.add_losses(labelled, weight, known, np.where(known, own_p, 0))
-            self.report.add_forecasts(top_p[:, 0], labelled, weight, task.prediction == batch.label)
-        k = self.listing_options.top_k or 1
-        top, top_p = top[:, :k], top_p[:, :k]
-        if self.listing_options.top_k is not None:
-            self.report.add_top_k(labelled, weight, batch.label, top)
-        if self.makes_lists:
-            task.list_classes(top, top_p)
+        known, k = ~np.isnan(own_p), self.listing_options.top_k or 1
+        self.set_probabilities(task, top_p[:, 0], known, np.where(known, own_p, 0), top[:, :k])
+        if self.wanted.lists_best:
+            task.list_classes(top[:, :k], top_p[:, :k])
         if found.lists is not None:
             task.class_lists = found.lists
-
-    def want(self, wanted: Wanted) -> None:
-        self.listing_options = wanted.listing_options
-        self.makes_lists = self.listing_options.top_k is not None or wanted.scores
-        self.sums = True
-        self.report = LabelStatistics(self.listing_options)
 
     # model
 

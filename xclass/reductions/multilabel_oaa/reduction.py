@@ -140,7 +140,6 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
 
     def want(self, wanted: Wanted) -> None:
         super().want(wanted)
-        self.keep_scores = wanted.scores
         lists_all = wanted.listing_options.probabilities is not None
         self.linked = self.learner_options.link == "logistic" or (lists_all and not self.rule.checked)
         if self.linked:
@@ -190,14 +189,14 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
         if not self.rule.checked:
             loss = np.empty(n)
             set_differences(task.batch, label_arrays.whole(task.batch), LabelLists(chosen.labels, chosen.start), loss)
-        all_labels = np.tile(np.arange(self.classes) + low, n if lists_all or self.keep_scores else 0)
+        all_labels = np.tile(np.arange(self.classes) + low, n if lists_all or self.wanted.scores else 0)
         listed = None
         if lists_all:
             listed = ClassLists(self._probabilities(scores), all_labels, every * self.classes, has_rest=False)
             if task.named is not None:
                 listed = label_lists.selected(listed, all_labels - low < np.repeat(known, self.classes))
         self.finish(task, ranked, chosen._replace(scores=self._probabilities(chosen.scores)), loss, listed)
-        if self.keep_scores:
+        if self.wanted.scores:
             task.scored = ClassLists(scores.reshape(-1), all_labels, every * self.classes)
 
     def _probabilities(self, scores: Float32s, meaning: int | None = None) -> Float32s:

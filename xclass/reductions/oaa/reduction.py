@@ -27,7 +27,7 @@ from ...model.stored_arrays import Arrays
 from ...options.declare import Facts, OptionGroup, SearchRange, conflict, no_effect, one_of, option
 from ..core import label_arrays, probabilities
 from ..core.base import ReductionRecord, split_range
-from ..core.calibration import LabelStatistics
+from ..core.calibration import NO_CLASSES, LabelStatistics
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec, Wanted
 from . import class_rows, scorers
@@ -108,6 +108,7 @@ class OneAgainstAll(scorers.ClassScorers):
     """Learn and predict with one scorer per class (`--oaa`)."""
 
     report: LabelStatistics
+    unknown_labels = NO_CLASSES
 
     def __init__(self, spec: LearnerSpec) -> None:
         super().__init__(spec)
@@ -136,7 +137,7 @@ class OneAgainstAll(scorers.ClassScorers):
 
     @property
     def keeps_scores(self) -> bool:
-        return bool(self.options.scores or self.needs_probabilities or self.keep_scores)
+        return bool(self.options.scores or self.wanted.needs_probabilities or self.wanted.scores)
 
     def labels_of(self, task: BatchTask) -> Labels:
         """Determine class and label base of every example of a batch, as `Labels`; the class is -1 for other labels.
@@ -179,7 +180,7 @@ class OneAgainstAll(scorers.ClassScorers):
         n = batch.n
         task.notes += self.first_notes
         self.first_notes = []
-        label, _, base_before, base_after = labels
+        _, _, base_before, base_after = labels
         per_class = self.options.scores or self.listing_options.probabilities
         winner = np.empty(n, np.int64)
         class_rows.merge(best, score_of_best, winner)
@@ -193,11 +194,11 @@ class OneAgainstAll(scorers.ClassScorers):
             else:
                 task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         output_scores = scores
-        if self.needs_probabilities:
+        if self.wanted.needs_probabilities:
             # like VW, look up labels that are no class, and -1 for no label, modulo 2**32 and then modulo K
             place = (np.where(labelled, batch.label, -1).astype(np.int64) - base_after) % 2**32 % self.classes
-            output_scores = self._class_probabilities(task, scores, label, place, winner, output_base)
-        if per_class or self.keep_scores:
+            output_scores = self._class_probabilities(task, scores, labels, place, winner, output_base)
+        if per_class or self.wanted.scores:
             start = np.arange(n + 1, dtype=np.int64) * self.classes
             names = (np.arange(self.classes) + output_base[:, None]).reshape(-1)
             if per_class:
@@ -208,12 +209,12 @@ class OneAgainstAll(scorers.ClassScorers):
                 task.scored = probabilities.ClassLists(scores.reshape(-1), names, start)
 
     def _class_probabilities(
-        self, task: BatchTask, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, output_base: Int64s
+        self, task: BatchTask, scores: Float32s, labels: Labels, place: Int64s, winner: Int64s, output_base: Int64s
     ) -> Float32s:
         """Compute the probabilities of all classes (float32[n, K]), report them and list those that were requested.
 
-        `label` is int64[n], 0-based class, -1 for labels that are no class, and `place` the class whose probability is
-        reported as the label's; `winner` is the predicted class, and `output_base` the label base of the output.
+        `place` is int64[n], the class whose probability is reported as the label's; `winner` is the predicted class,
+        and `output_base` the label base of the output.
         """
         n = task.batch.n
         p = np.empty_like(scores)
@@ -226,31 +227,25 @@ class OneAgainstAll(scorers.ClassScorers):
             class_rows.class_probabilities(scores, self.link, least, raw, begin, end, p, top, top_p)
 
         self.share(run_rows, split_range(n, len(self.shares)))
-        labelled = ~np.isnan(task.batch.label)
-        weight = task.batch.weight.astype(np.float64)
+        label, _, _, base_after = labels
         known = label >= 0
         own = p[np.arange(n), place].astype(np.float64)
         best = p[np.arange(n), winner].astype(np.float64)
         if self.listing_options.probabilities and not raw:  # VW's line of the summary and column of the table
             with np.errstate(divide="ignore"):
-                task.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
+                task.log_loss = np.where(own > 0, -np.log(own) * task.batch.weight.astype(np.float64), NO_PROBABILITY)
             if self.rule.checked:
                 task.log_loss = np.minimum(task.log_loss, float(finite.LARGEST))
             task.shown_probability = best
-        task.answer_probability, task.label_probability = best, np.where(known, own, np.nan)
-        self.report.add_losses(labelled, weight, known, np.where(known, own, 0.0))
-        self.report.add_forecasts(best, labelled, weight, (winner + output_base) == task.batch.label)
+        self.set_probabilities(task, best, known, np.where(known, own, 0.0), top + base_after[:, None])
         if k > 0:
-            self.report.add_top_k(labelled, weight, label, top)
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
             task.class_lists = probabilities.class_lists(top + output_base[:, None], top_p, np.full(n, k), rest)
         return p
 
     def want(self, wanted: Wanted) -> None:
-        self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
-        self.needs_probabilities = wanted.needs_probabilities
+        super().want(wanted)
         self.link = self.learner_options.link == "logistic" and not self.listing_options.probabilities
-        self.report = LabelStatistics(self.listing_options, unknown_labels="labels that are no class")
 
     # model
 

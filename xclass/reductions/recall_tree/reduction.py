@@ -61,9 +61,9 @@ from ...options.declare import (
 )
 from ..core import label_arrays, probabilities
 from ..core.base import Reduction, ReductionRecord, unsuited
-from ..core.calibration import LabelStatistics
+from ..core.calibration import NO_CLASSES, LabelStatistics
 from ..core.contract import BatchTask
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec
 from . import label_counts, routing, scoring
 from .routing import RecallTreeSettings, RoutingPlan
 from .scoring import SHARDS
@@ -220,6 +220,7 @@ class RecallTree(Reduction):
     """
 
     report: LabelStatistics
+    unknown_labels = NO_CLASSES
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: RecallTreeOptions = spec.options
@@ -402,41 +403,31 @@ class RecallTree(Reduction):
         task.prediction = np.empty(batch.n)
         self._choose_kernel(plan, task.prediction)
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
-        if self.keep_scores:
+        if self.wanted.scores:
             start, chosen = scoring.scored_items(plan)
             labels = plan.item[chosen].astype(np.int64) + 1
             task.scored = probabilities.ClassLists(plan.score[chosen], labels, start)
-        if self.needs_probabilities:
+        if self.wanted.needs_probabilities:
             self._candidate_probabilities(task)
         task.plan = None
 
     def _candidate_probabilities(self, task: BatchTask) -> None:
         """Report the probabilities of the candidates and list those that were requested."""
         batch, plan = task.batch, task.plan
-        labelled = ~np.isnan(batch.label)
-        weight = batch.weight.astype(np.float64)
-        label = np.where(labelled, batch.label, 0.0).astype(np.int64) - 1
+        label = np.where(np.isnan(batch.label), 0.0, batch.label).astype(np.int64) - 1
         k = min(self.listing_options.top_k or 1, self.candidates)
         odds, own = np.empty(len(plan.score)), np.empty(batch.n)
         top, top_p = np.empty((batch.n, k), np.int64), np.empty((batch.n, k))
         scoring.candidate_probabilities(plan, self.classes, scoring.power(self.settings), label, odds, own)
         scoring.best_candidates(plan, odds, top, top_p)
         known = (label >= 0) & (label < self.classes)
-        task.answer_probability, task.label_probability = top_p[:, 0], np.where(known, own, np.nan)
-        self.report.add_losses(labelled, weight, known, own)
-        self.report.add_forecasts(top_p[:, 0], labelled, weight, top[:, 0] == batch.label)
+        self.set_probabilities(task, top_p[:, 0], known, own, top, top[:, 0] == batch.label)
         if self.listing_options.top_k is not None:
-            self.report.add_top_k(labelled, weight, batch.label, top)
             size = np.count_nonzero(top, axis=1)
             rest = np.where(size == self.classes, 0.0, np.maximum(0.0, 1.0 - top_p.sum(axis=1)))
             task.class_lists = probabilities.class_lists(top, top_p, size, rest)
         elif self.listing_options.probabilities:
             task.class_lists = scoring.by_class(plan, odds)
-
-    def want(self, wanted: Wanted) -> None:
-        self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
-        self.needs_probabilities = wanted.needs_probabilities
-        self.report = LabelStatistics(self.listing_options, unknown_labels="labels that are no class")
 
     # model
 

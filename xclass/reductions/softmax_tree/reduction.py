@@ -35,9 +35,9 @@ from ...kernels.constants import GOLDEN
 from ...model.archive import Archive
 from ..core import probabilities
 from ..core.base import MessageConsole, Reduction, ReductionRecord
-from ..core.calibration import LabelStatistics
+from ..core.calibration import NEW_LABELS, LabelStatistics
 from ..core.contract import BatchTask
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
 
@@ -62,6 +62,7 @@ class SoftmaxTree(Reduction):
 
     tallied = ("missed_top_5", "inside", "inside_log")
     report: LabelStatistics
+    unknown_labels = NEW_LABELS
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.options = spec.options
@@ -168,9 +169,10 @@ class SoftmaxTree(Reduction):
         n = batch.n
         labelled = ~np.isnan(batch.label)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64)
+        makes_lists = self.listing_options.lists_classes or self.wanted.scores
         if results is None:
             task.prediction = np.zeros(n)
-            if self.makes_lists:
+            if makes_lists:
                 task.list_classes(np.zeros((n, 1), np.int64), np.zeros((n, 1)))
             return
         most = results.top.shape[1]
@@ -178,8 +180,8 @@ class SoftmaxTree(Reduction):
         weight = batch.weight.astype(np.float64)
         right = results.predicted == label
         task.loss = np.where(labelled & ~right, weight, 0.0)
-        self._count(task, results, labelled, label, weight, right)
-        if self.makes_lists:
+        self._count(task, results, labelled, label, weight)
+        if makes_lists:
             scale = 1.0 / (1.0 + self.eps * (self.classes - results.size))
             top, top_p = results.top, results.top_p * scale[:, None]
             size = np.minimum(results.size, most)
@@ -198,7 +200,6 @@ class SoftmaxTree(Reduction):
         labelled: Bools,
         label: Int64s,
         weight: Float64s,
-        right: Bools,
     ) -> None:
         """Set the probabilities of a task, and update the report with the quality of the predictions."""
         outside = self.classes - results.size
@@ -206,21 +207,13 @@ class SoftmaxTree(Reduction):
         inside = ~np.isnan(results.log_p)
         log_p = np.where(inside, np.minimum(results.log_p, 0.0), 0.0)  # rounding of huge scores may leave it above 0
         p = np.where(inside, np.exp(log_p), self.eps) / total
-        forecast = results.top_p[:, 0] / total
-        task.answer_probability, task.label_probability = forecast, np.where(labelled, p, np.nan)
-        self.report.add_losses(labelled, weight, p > 0.0, p)
-        self.report.add_forecasts(forecast, labelled, weight, right)
-        if self.listing_options.top_k is not None:
-            self.report.add_top_k(labelled, weight, label, results.top[:, : self.listing_options.top_k])
+        k = self.listing_options.top_k
+        self.set_probabilities(task, results.top_p[:, 0] / total, p > 0.0, p, results.top[:, :k])
+        task.label_probability = np.where(labelled, p, np.nan)  # 0 for classes that the leaf lacks if eps is 0
         counted = np.where(labelled, weight, 0.0)
         self.missed_top_5 += float(counted[~(results.top[:, :5] == label[:, None]).any(axis=1)].sum())
         self.inside += float(counted[inside].sum())
         self.inside_log -= float((counted * log_p).sum())
-
-    def want(self, wanted: Wanted) -> None:
-        self.listing_options = wanted.listing_options
-        self.makes_lists = self.listing_options.lists_classes or wanted.scores
-        self.report = LabelStatistics(self.listing_options)
 
     # learning
 

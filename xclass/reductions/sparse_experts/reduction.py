@@ -39,9 +39,9 @@ from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, no_effect, option, refused
 from ..core import label_arrays, probabilities
 from ..core.base import Reduction, ReductionRecord
-from ..core.calibration import LabelStatistics
+from ..core.calibration import NO_CLASSES, LabelStatistics
 from ..core.contract import BatchTask
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec
 from . import kernels
 
 RATE = 5.0
@@ -112,6 +112,7 @@ class SparseExperts(Reduction):
     """Learn and predict with a sparse mixture of sparse experts (`--sparse_experts`)."""
 
     report: LabelStatistics
+    unknown_labels = NO_CLASSES
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: SparseExpertsOptions = spec.options
@@ -145,11 +146,6 @@ class SparseExperts(Reduction):
     def most_rows(self) -> int | None:
         return max(1, probabilities.MOST_PAIRS // self.classes) if self.listing_options.probabilities else None
 
-    def want(self, wanted: Wanted) -> None:
-        self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
-        self.needs_probabilities = wanted.needs_probabilities
-        self.report = LabelStatistics(self.listing_options, unknown_labels="labels that are no class")
-
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage; batches that are only predicted are split over threads."""
         batch, n = task.batch, task.batch.n
@@ -172,19 +168,12 @@ class SparseExperts(Reduction):
         self.share(job, [(0, n)] if task.learn else self.thread_ranges(n))
         task.prediction = output.predicted.astype(np.float64)
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
-        if self.needs_probabilities or self.keep_scores:
+        if self.wanted.needs_probabilities or self.wanted.scores:
             self._report(task, own, output)
 
     def _report(self, task: BatchTask, own: Int64s, output: kernels.ExpertOutput) -> None:
         """Report the probabilities and list those that were requested."""
-        batch, labelled, known = task.batch, ~np.isnan(task.batch.label), own >= 0
-        weight = batch.weight.astype(np.float64)
-        task.answer_probability = output.forecast
-        task.label_probability = np.where(known, output.p_label, np.nan)
-        self.report.add_losses(labelled, weight, known, output.p_label)
-        self.report.add_forecasts(output.forecast, labelled, weight, output.predicted == batch.label)
-        if self.listing_options.top_k is not None:
-            self.report.add_top_k(labelled, weight, batch.label, output.label)
+        self.set_probabilities(task, output.forecast, own >= 0, output.p_label, output.label)
         rest = np.where(output.size == self.classes, 0.0, np.maximum(0.0, 1.0 - output.p.sum(axis=1)))
         lists = probabilities.class_lists(output.label, output.p, output.size, rest)
         if self.listing_options.lists_classes:
