@@ -1,7 +1,5 @@
 """docs/papers.md lists the differences that the heads of the reductions' files list, word for word."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

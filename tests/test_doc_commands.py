@@ -13,8 +13,6 @@ A block that cannot run here has a comment directly above it that says why: `<!-
 `python -m scripts...` is left to tests/scripts/test_pages.py.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import gzip

@@ -1,7 +1,5 @@
 """Every option is documented, and the pages say what the program says."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Rules for kernels: how many parameters and lines each has, constants that are declared once, and flags of its own."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Imports point down: which way, folder by folder."""
 
-from __future__ import annotations
-
 import ast
 import re
 

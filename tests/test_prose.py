@@ -1,7 +1,5 @@
 """Pages, docstrings and help use the field's words, and docstrings of functions begin with a verb."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

@@ -1,7 +1,5 @@
 """Imports in scripts/ point down: commands to what their folder shares, and that to scripts/lib."""
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Arrays and dense columns reach a reduction that takes them as they are; other reductions hash them."""
 
-from __future__ import annotations
-
 import dataclasses
 from contextlib import nullcontext
 

@@ -1,7 +1,5 @@
 """`Learner.from_command`: the options of a learner as on the command line."""
 
-from __future__ import annotations
-
 import pytest
 
 import xclass

@@ -1,7 +1,5 @@
 """Lists of labels that a program gives: every form of them, and the places that errors name."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Data in memory: matrices, DataFrames, texts and dictionaries are learned from like the same data in VW text."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

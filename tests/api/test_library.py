@@ -1,7 +1,5 @@
 """The library: what a program does with `xclass.Learner` is what the command does with the same options."""
 
-from __future__ import annotations
-
 import doctest
 import gc
 import gzip

@@ -1,7 +1,5 @@
 """`Learner()` learns lists of labels as `Learner("multilabel")` does, and other labels as `Learner("multiclass")`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

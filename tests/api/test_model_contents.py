@@ -1,7 +1,5 @@
 """What a run takes from a model of unknown origin, and that nothing learned is lost when a model is saved."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Progressive validation: the table and the summary are VW's, character for character."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command import learn

@@ -1,7 +1,5 @@
 """The banner and the rows of the progress table are VW's; an invalid progress interval is refused or reported."""
 
-from __future__ import annotations
-
 import pytest
 
 from xclass.api import progress_table

@@ -1,7 +1,5 @@
 """The classifier with River's interface: River's own checks, and what it promises beside them."""
 
-from __future__ import annotations
-
 import copy
 import doctest
 import functools

@@ -1,7 +1,5 @@
 """`Learner.scores`: the scores that `-r` writes, as arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command import learn as run

@@ -1,7 +1,5 @@
 """Single examples: a stream learned one by one leaves what `learn_many` leaves, and gives the same answers."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 

@@ -1,7 +1,5 @@
 """Answers to examples of which no feature was learned say so, from every reduction and in every interface."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import warnings

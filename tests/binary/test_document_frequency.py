@@ -1,7 +1,5 @@
 """Counts of features and idf weights: against the oracle, and which arrays of a model are refused."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

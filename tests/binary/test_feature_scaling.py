@@ -1,7 +1,5 @@
 """Columns of numbers are distinguished from text and scaled; nothing else is scaled."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

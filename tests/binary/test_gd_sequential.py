@@ -1,7 +1,5 @@
 """Subproblems one after the other: the numbers of `gd.score` and `gd.learn`, to the last bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from harness import batch_of, configure

@@ -1,7 +1,5 @@
 """Merged weights against the oracle: slots of float32, lines of tagged words, and tables of different sizes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from effort import tries

@@ -1,7 +1,5 @@
 """VW's normalised update is vectorised in three ways; each gives the bits of the plain one, `gd.learn`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from harness import batch_of, configure

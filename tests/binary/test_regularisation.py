@@ -1,7 +1,5 @@
 """Regularisation, start values and ranges of the learner: predictions and weights against VW."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command import learn

@@ -1,7 +1,5 @@
 """Tagged words: the kernels against the oracle, word by word; growth; what a model keeps and what is refused."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

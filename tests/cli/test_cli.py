@@ -1,7 +1,5 @@
 """The command line: words to values, help, and errors to exit statuses."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

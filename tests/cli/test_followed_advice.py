@@ -3,8 +3,6 @@
 `tests/contract/test_advice_of_every_interface.py` does so for the other interfaces.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

@@ -1,7 +1,5 @@
 """The option `--threads` of the subcommands."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

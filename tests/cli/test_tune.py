@@ -1,7 +1,5 @@
 """The command `xclass tune`: its table, its model, continuing, stopping, and its messages."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

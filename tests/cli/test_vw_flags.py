@@ -1,7 +1,5 @@
 """Every option of VW is one of ours, or is refused with advice."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

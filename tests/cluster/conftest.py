@@ -1,7 +1,5 @@
 """Start one Ray for all tests of this folder that need one; without Ray they are skipped."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Advice about a data set of Ray Data is followed as it is shown, and then a program learns from the data set."""
 
-from __future__ import annotations
-
 import functools
 import re
 import sys

@@ -3,8 +3,6 @@
 The cluster is that of `inline_ray`, and lacks what each case says.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Advice about workers is followed as it is shown, and leads to success, in programs and by the command."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import re

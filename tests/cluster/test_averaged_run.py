@@ -1,7 +1,5 @@
 """Runs with averages and with -t on a cluster: the same bytes whatever dies, and errors that name the place."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -1,7 +1,5 @@
 """Averages of parts: the result depends on the data, the options and the number of parts alone."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from pathlib import Path

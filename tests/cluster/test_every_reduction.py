@@ -1,7 +1,5 @@
 """Every reduction with a rule of merging learns in workers; the others are refused by name, before Ray is started."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

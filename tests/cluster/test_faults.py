@@ -1,7 +1,5 @@
 """What a cluster can do to a run: nodes that die or are not replaced, and files that only some nodes can read."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

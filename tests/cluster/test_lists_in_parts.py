@@ -1,7 +1,5 @@
 """What --multilabel does with several workers."""
 
-from __future__ import annotations
-
 import re
 
 from command import learn, xclass

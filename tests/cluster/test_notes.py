@@ -1,7 +1,5 @@
 """Every warning of a run reaches each interface that can meet its situation: one table, all interfaces."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs that learn and predict on a cluster: the model and the predictions are those of the command."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The connection to a cluster: versions, waiting for processors, and workers that die."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import os

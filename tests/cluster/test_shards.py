@@ -1,7 +1,5 @@
 """Files of the data: patterns, URLs, parts, and reading a part from any position."""
 
-from __future__ import annotations
-
 import gzip
 import io
 

@@ -1,7 +1,5 @@
 """`xclass compare`: tests of differences against scipy and a plain bootstrap, and the command."""
 
-from __future__ import annotations
-
 import json
 import random
 

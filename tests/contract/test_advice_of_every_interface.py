@@ -3,8 +3,6 @@
 `tests/cli/test_followed_advice.py` does so for the command.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

@@ -1,7 +1,5 @@
 """What `check_reduction` says about a reduction that somebody writes: each outcome names what to mend."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

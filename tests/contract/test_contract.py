@@ -4,8 +4,6 @@ A new reduction is made with K classes and its defaults; variants that take othe
 in support/variants.py. What depends on how a run cuts and shares out work is checked through the command.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

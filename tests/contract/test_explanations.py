@@ -3,8 +3,6 @@
 The scores come from the kernels that decide, the shares from plain code beside them, so that the sum is a test of both.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -1,7 +1,5 @@
 """No number in a model is infinite or NaN, whatever values, weights, labels and options come; see `finite`."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """Each option of each reduction changes what is learned or answered, is refused or warned of, or has a reason."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

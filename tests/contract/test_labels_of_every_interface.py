@@ -4,8 +4,6 @@ A text (VW text, CSV, fastText) keeps its spelling where labels are names. A num
 so that 3 and 3.0 are one label; a program has numbers as Python has read them, JSON has them as they are written.
 """
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What a learner saves is loaded, learns on and is saved again, whatever it learned from and with any options."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import os

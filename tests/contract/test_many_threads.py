@@ -1,7 +1,5 @@
 """Any number of threads may use one learner: predictions are those of one thread, and learning is serialised."""
 
-from __future__ import annotations
-
 import contextlib
 import pickle
 from concurrent.futures import ThreadPoolExecutor

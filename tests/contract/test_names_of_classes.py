@@ -4,8 +4,6 @@ A label alone that has a comma is refused, as it may be several labels. An item 
 gets `;` in place of commas; an estimator gives its own labels back.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

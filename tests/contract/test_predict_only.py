@@ -1,7 +1,5 @@
 """Models of --predict_only_model predict like whole models, hold no more than that needs, and learn nothing."""
 
-from __future__ import annotations
-
 import pytest
 from command import learn, xclass
 from library import state_of

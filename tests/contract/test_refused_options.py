@@ -3,8 +3,6 @@
 Rows whose advice can be followed stand in `tests/cli/test_followed_advice.py`.
 """
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

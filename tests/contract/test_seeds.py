@@ -1,7 +1,5 @@
 """Every seed that is allowed works with everything that draws, and no other is."""
 
-from __future__ import annotations
-
 import pytest
 from command import learn, xclass
 from library import state_of

@@ -1,7 +1,5 @@
 """Arrays of a program: whatever they hold, they are converted or refused, and no kernel reads past them."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Columns that are read as text although their cells are numbers in another format, and columns that lose zeros."""
 
-from __future__ import annotations
-
 import json
 import warnings
 

@@ -1,7 +1,5 @@
 """What the label of a class is: the kernel and the function in Python agree, and equal names have one key."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given

@@ -1,7 +1,5 @@
 """The dense block of a batch goes with its examples; arrays become it, or are refused with their place."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Namespaces left out, n-grams, interactions of all kinds: features and predictions against VW."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

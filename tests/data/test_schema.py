@@ -1,7 +1,5 @@
 """Columns of tables: names, kinds, and the bytes of a schema, which may come from a stranger."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

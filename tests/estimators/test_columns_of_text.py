@@ -1,7 +1,5 @@
 """Texts in every container that holds them, and texts for a model that has learned a single column of text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """`xclass.sklearn.XMultilabelClassifier`: scikit-learn's checks, labels in every form, and the command's models."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

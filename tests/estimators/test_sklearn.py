@@ -3,8 +3,6 @@
 To run this file with another scikit-learn, see CONTRIBUTING.md.
 """
 
-from __future__ import annotations
-
 import copy
 import doctest
 import gc

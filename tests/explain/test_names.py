@@ -1,7 +1,5 @@
 """Check the names of features in explanations, for every kind of examples that a program can pass."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix

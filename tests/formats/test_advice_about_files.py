@@ -3,8 +3,6 @@
 Where a program or a package is missing that they need, the case is skipped.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma

@@ -1,7 +1,5 @@
 """JSON lines whose key of --dense holds a row of numbers."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

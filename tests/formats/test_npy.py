@@ -1,7 +1,5 @@
 """Arrays of NumPy as data: rows and labels are those of the files, and damaged or hostile files are refused."""
 
-from __future__ import annotations
-
 import gzip
 import io
 

@@ -1,7 +1,5 @@
 """A line, on a terminal a bar, and a line at the end tell that kernels are compiled, wherever that happens."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -1,7 +1,5 @@
 """Packed tables of tagged words: they say the same as tables with all lanes, to the last bit, and take less memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from archives import restored, saved

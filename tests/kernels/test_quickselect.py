@@ -1,7 +1,5 @@
 """The best of many items come first, the others behind, and nothing else moves."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Advice about models that do not fit together is followed by training them as it says, and then they are merged."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Merging of models: what holds for every reduction, classes that only some models have, options, and the command."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import random

@@ -1,7 +1,5 @@
 """Merging of the examples that near examples are found among, against a plain computation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 Each message names its cause; what is checked here is that another copy of the file, or a model trained again, helps.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Tables in compact form: what is read back, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command import learn, xclass

@@ -4,8 +4,6 @@ The table has one edit for each check of a reduction; the property changes array
 a result or a message.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 

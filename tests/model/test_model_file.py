@@ -1,7 +1,5 @@
 """The model file: what goes in comes out, nothing damaged gets in, and saving never harms what was there."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

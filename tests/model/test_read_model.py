@@ -4,8 +4,6 @@
 that are not there are skipped.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

@@ -1,7 +1,5 @@
 """The advice of each declared rule about options is followed as it is shown, and then the options fit together."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -1,7 +1,5 @@
 """No command writes over a file that it reads, or two things into one file, by whatever names they are given."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

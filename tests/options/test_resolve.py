@@ -1,7 +1,5 @@
 """Which value of an option holds, and which combinations are refused."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """How interfaces name options in messages."""
 
-from __future__ import annotations
-
 import ast
 import pickle
 import re

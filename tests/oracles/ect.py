@@ -12,8 +12,6 @@ Play     "paper": the importance of a match of the final is the number of tourna
 Names    k labels | E errors | source: where a side of a match comes from, ("label", y) or ("won" | "lost", match).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 

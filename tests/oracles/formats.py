@@ -4,8 +4,6 @@ Each function takes the bytes of a file and yields one `Line` for every example,
 has the column of what is wrong. Numbers are read by the oracle of the text reader, with VW's rounding.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

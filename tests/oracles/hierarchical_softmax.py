@@ -6,8 +6,6 @@ Source   Zharmagambetov, Gabidolla, Carreira-Perpiñán, "Softmax Tree", EMNLP 2
 Idea     All weights of all nodes move at each step, where their gradients are 0, too.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

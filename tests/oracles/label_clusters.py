@@ -5,8 +5,6 @@ Idea     The prototype of a label is the sum of its examples, scaled by inverse 
 Differs  from xclass in rounding only; the pairs of labels that splits start from are drawn by the same formula.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 WORD = 2**64 - 1

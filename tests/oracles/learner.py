@@ -12,8 +12,6 @@ Names    A feature is (index, value) or (index, value, scaled). If `scaled` is F
          usual layout, as the path features of the recall tree are: its slot comes from a second function, `unscaled`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass

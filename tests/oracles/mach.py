@@ -10,8 +10,6 @@ Differs  from the paper: the classes are those that were seen so far, of which t
          ((a y + b) mod 4294967291) mod B (Carter and Wegman 1979), whose a and b come from SplitMix64.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable
 

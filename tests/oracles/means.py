@@ -7,8 +7,6 @@ Differs  from the package: all rows are kept, and class sums, covariances and me
          whenever they are needed. Weights of the correction are kept as a function of the rows themselves.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

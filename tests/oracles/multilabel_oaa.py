@@ -7,8 +7,6 @@ Play     "paper": the labels of an example are a set. "vw": one goes through the
          scorers have sums of their own in both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ Idea     Class number i, counted from 0, is subproblem i. All scores of an examp
 Differs  from xclass: there are no link functions and no probabilities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 
 import numpy as np

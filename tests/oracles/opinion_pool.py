@@ -5,8 +5,6 @@ classes and the others. A class that a learner does not list counts with the lea
 that of its others if that is less, and nothing counts with less than 1e-4.
 """
 
-from __future__ import annotations
-
 import math
 
 STEP, LEAST, OTHERS = 0.1, 1e-4, 0

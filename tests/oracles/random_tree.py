@@ -6,8 +6,6 @@ Idea     An inner node is a tuple (number, left, right), and a leaf is a label. 
          leaf of its label.
 """
 
-from __future__ import annotations
-
 from .log_multi import Routers
 from .oaa import Rand
 

@@ -8,8 +8,6 @@ Differs  from VW: a namespace whose name begins with byte 128 has the same group
          is missing, what VW reads there depends on its buffer; here it is a newline.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator

@@ -12,8 +12,6 @@ Differs  from the paper, as VW does; `recall_tree_paper.py` is the paper's tree.
 Names    n weight counted at a node | F max_candidates | lambda bern_hyper | B lower bound on recall.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field

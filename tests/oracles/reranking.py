@@ -10,8 +10,6 @@ Idea     With probability sigmoid(A r + B + D u) the label is not a candidate, w
 Names    A row is a list of (index, value, logarithm of the weight) triples, not scaled.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -9,8 +9,6 @@ Names    x rows | y classes | c weights of the rows. The tree is complete, and i
          0; node i has the children 2 i + 1 and 2 i + 2.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -9,8 +9,6 @@ Names    G gate values | a scores of an expert before they are multiplied by G |
          experts that were not chosen.
 """
 
-from __future__ import annotations
-
 import math
 
 from .oaa import Rand

@@ -6,8 +6,6 @@ Idea     Words are rounded at random and may be replaced, so it matters which re
 Names    block: eight places, 8 * block + q | hash of a feature: its index times the golden ratio, modulo 2**64.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable

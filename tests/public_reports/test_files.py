@@ -91,11 +91,6 @@ def test_files_beside_the_data_may_be_compressed(place):
     assert xclass("compare", "p", "p.gz", "-d", "d.vw", cwd=place).status == 0
 
 
-def test_a_file_that_does_not_exist_is_said_before_anything_is_compiled(place):
-    result = xclass("-d", "nothere.vw", "--cpt", 3, "-f", "new", cwd=place)
-    assert (result.status, result.err) == (1, "xclass: nothere.vw: there is no such file; check its name\n")
-
-
 def test_each_writer_of_a_model_knows_its_own_file(place, monkeypatch):
     """A link that was moved, a file of a third writer, one that was only touched, and one that a program copied."""
     monkeypatch.chdir(place)

@@ -1,7 +1,5 @@
 """Public reports about labels that mean something else than their user thinks, which the first of them show."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json
@@ -263,6 +261,7 @@ def test_sorted_data_are_told_by_the_search_for_options(tmp_path):
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the data sets are not here")
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", sorted(SHARED.glob("*/train.vw.gz")), ids=lambda path: path.parent.name)
 def test_the_data_sets_give_no_warning(place, path):
     """Learning and testing of the first lines, and the names of all classes."""

@@ -1,7 +1,5 @@
 """Examples that a program passes mean what NumPy, SciPy and pandas mean; each case is one of a public report."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Public reports about labels: what is a class, which spellings are the same one, and what a run says about it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command import learn, xclass

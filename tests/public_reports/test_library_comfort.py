@@ -1,7 +1,5 @@
 """The library shows what it does, explains in words, and speaks of what the program has given."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files, folders and names of strangers: what crafted ones do to a run, its terminal and its compiled kernels."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

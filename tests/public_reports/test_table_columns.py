@@ -1,7 +1,5 @@
 """Columns of tables mean in a test what they meant in training; each case is one of a public report."""
 
-from __future__ import annotations
-
 import json
 import select
 import time

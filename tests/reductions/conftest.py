@@ -1,7 +1,5 @@
 """What tests of several reductions need."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

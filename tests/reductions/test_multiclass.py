@@ -1,7 +1,5 @@
 """The reduction for users who name none: what it stands for, and which data it is taken for."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """Build models and reports for the tests of this folder."""
 
-from __future__ import annotations
-
 import random
 from html.parser import HTMLParser
 from pathlib import Path

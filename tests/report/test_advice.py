@@ -1,7 +1,5 @@
 """Each rule gives its advice exactly where its facts hold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

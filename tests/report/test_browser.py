@@ -1,7 +1,5 @@
 """The report in a headless browser: layout, colours, console, keyboard, screen reader and print."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not installed: nothing is drawn")

@@ -1,7 +1,5 @@
 """What a report says would help is done with the options that it shows."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """`xclass report`: its figures against the run's own files, the page as HTML, and the messages."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import json

@@ -1,7 +1,5 @@
 """Which models a run leaves behind: of the best pass, as text, with counters, and when it is stopped at the end."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

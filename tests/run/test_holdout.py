@@ -1,7 +1,5 @@
 """Passes with held-out examples: what is predicted, printed and saved, against VW."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Several passes, and the model saved on the way: after passes, at tags, at checkpoints."""
 
-from __future__ import annotations
-
 import os
 import random
 

@@ -1,7 +1,5 @@
 """Whole runs with bad input, interrupts or a full disk: messages, saved models, exit status."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import queue
@@ -177,14 +175,6 @@ def test_files_that_cannot_be_used_are_named(data, args, message):
     assert message in result.err
     assert result.err.startswith("xclass: ")
     assert "Traceback" not in result.err
-
-
-@pytest.mark.parametrize("place_of_model", ["no/m", "."])
-def test_path_of_the_model_is_checked_before_anything_is_read(place, place_of_model):
-    result = xclass(*OAA, "-f", place_of_model, stdin="x |\n")
-    assert "stdin:1" not in result.err
-    assert result.err.startswith("xclass: ")
-    assert "the model cannot be written there" in result.err
 
 
 @pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])

@@ -1,7 +1,5 @@
 """Lists of labels in a run: rows, predictions, summary, files of results, and what reads these."""
 
-from __future__ import annotations
-
 import csv
 import json
 import pickle

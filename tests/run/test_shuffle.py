@@ -1,7 +1,5 @@
 """The shuffle buffer: the same examples in another order, the same for the same seed."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A run with a limit of its threads (--threads)."""
 
-from __future__ import annotations
-
 import pytest
 from command import learn, xclass
 from streams import multiclass

@@ -1,7 +1,5 @@
 """--timing: where the seconds of a run go."""
 
-from __future__ import annotations
-
 import re
 import time
 

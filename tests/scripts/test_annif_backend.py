@@ -1,7 +1,5 @@
 """The backend of Annif in demo/: with a fake of the part of Annif that it uses, and with Annif where there is one."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -1,7 +1,5 @@
 """The converters of the papers' sources: headers, comments, empty lines, packed files, labels from 0, bad lines."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

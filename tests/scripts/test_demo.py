@@ -1,7 +1,5 @@
 """The quickstart's stream maker and report, and how its script and the tests' script stop."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

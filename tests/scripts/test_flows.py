@@ -1,7 +1,5 @@
 """The script that counts what a use of the package passes."""
 
-from __future__ import annotations
-
 import pytest
 from running import tool
 

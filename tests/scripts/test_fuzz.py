@@ -1,7 +1,5 @@
 """A short campaign of scripts/fuzz.py, always the same, and whether a campaign sees every kind of failure."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The benchmark of servers on a tiny model."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

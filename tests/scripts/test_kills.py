@@ -1,7 +1,5 @@
 """The campaign that kills runs: a few kills, and what it finds where something is wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from scripts import kills

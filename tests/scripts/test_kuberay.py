@@ -1,7 +1,5 @@
 """The manifest of a Ray cluster on Kubernetes: its fields, and whether its parts fit each other and the command."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

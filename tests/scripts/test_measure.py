@@ -1,7 +1,5 @@
 """The runner of measurements on tiny sets: every measurement of the table, its options, figures and records."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The files of a new reduction: they work, keep the contract, and are red where the author has to think."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.abc
 import importlib.util

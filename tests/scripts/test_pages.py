@@ -1,7 +1,5 @@
 """Commands of scripts/ that the pages name: they exist and have the options that are given to them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

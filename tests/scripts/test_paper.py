@@ -1,7 +1,5 @@
 """The scripts of the papers' experiments, each from its source's raw format to the table, and their downloads."""
 
-from __future__ import annotations
-
 import bz2
 import functools
 import gzip

@@ -1,7 +1,5 @@
 """Labels in plots cover neither each other nor a point."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """The manifests of demo/ that serve models: their fields, and whether the command understands their options."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

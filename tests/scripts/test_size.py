@@ -1,7 +1,5 @@
 """The script that counts the code of the package."""
 
-from __future__ import annotations
-
 from running import ROOT, tool
 
 from scripts import size

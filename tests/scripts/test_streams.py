@@ -1,7 +1,5 @@
 """Searches on generated streams open a bounded number of nodes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ The kernels run as plain Python on a small stream that a seed makes. What they d
 different slots, and different cache lines of 64 bytes, on average of the examples after the first 200.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """HTTP: answers, errors, who may ask, limits, metrics, the description, and clients that are slow or hostile."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc
@@ -736,15 +734,6 @@ def test_without_a_token_nobody_changes_what_others_reach():
 def test_a_port_beyond_the_last_one_is_not_allowed():
     result = failing("serve", "--oaa", 2, "-b", 8, "--port", 0, "--http", "127.0.0.1:99999")
     assert result.status == 2 and "--http 127.0.0.1:99999: allowed are a port" in result.err, result.err
-
-
-def test_without_the_extra_the_message_says_what_to_install(place, monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "xclass.serving.http.endpoints", None)
-    monkeypatch.delattr("xclass.serving.http.endpoints")
-    result = failing("serve", "--oaa", 2, "-b", 8, "--port", 0, "--http", 0)
-    assert result.status == 2 and "run pip install '.[serve]' in the folder of xclass" in result.err
 
 
 # limits

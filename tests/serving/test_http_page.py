@@ -1,7 +1,5 @@
 """The page of a server in a headless browser: predicting, reasons, learning, colours, keyboard and screen reader."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -31,12 +31,10 @@ LEARNERS = {
 }
 
 
-@pytest.fixture(autouse=True, params=["asyncio", "uvloop"])
+@pytest.fixture(autouse=True, params=["uvloop", pytest.param("asyncio", marks=pytest.mark.slow)])
 def event_loop(request, monkeypatch):
-    """Run each test in both event loops: the server takes uvloop's if that is installed."""
-    if request.param == "uvloop":
-        pytest.importorskip("uvloop", reason="uvloop, of the extra serve, is not installed")
-    else:
+    """The event loop of the server: uvloop's if that is installed, and in slow tests that of Python."""
+    if request.param == "asyncio":
         monkeypatch.setitem(sys.modules, "uvloop", None)
 
 
@@ -79,6 +77,15 @@ def test_answers_and_the_model_are_those_of_a_file(kind, tmp_path):
             answers = running.ask(text, piece)
         assert answers == (tmp_path / "answers").read_bytes()
         assert (tmp_path / "served").read_bytes() == (tmp_path / "file").read_bytes()
+
+
+def test_without_uvloop_answers_are_the_same(tmp_path, monkeypatch):
+    path, text, answers = model(tmp_path, "oaa"), text_of(lines(100, 2)), []
+    for _ in range(2):
+        with served(xclass.load(path)) as running:
+            answers.append(running.ask(text, 37))
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert answers[0] == answers[1] and answers[0].count(b"\n") == 100
 
 
 @pytest.mark.parametrize("kind", ["oaa", "multiclass", "names", "lists"])

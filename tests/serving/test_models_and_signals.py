@@ -1,7 +1,5 @@
 """A server's models and life: what fails, what is loaded again, how it starts, reloads and ends."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

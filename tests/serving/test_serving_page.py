@@ -1,7 +1,5 @@
 """The blocks of docs/serving.md that need a server: each runs as it stands, but for the numbers of the ports."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -5,8 +5,6 @@ foreground and in the background (daemon-test.sh), a new learner learns what a c
 command lines of its demos with several processes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """`xclass shrink`: sizes, errors before and after, which weights go, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Save and restore a part of the state of a learner by its function `serialize`, whose first argument is an archive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Drive a headless Chromium through its DevTools protocol over two pipes, without any further package."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Define a worker for tests of the cluster; worker processes import it."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run the command in tests: `xclass(...)` in this process, or `xclass_process(...)` in a fork of it."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import io

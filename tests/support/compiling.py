@@ -3,8 +3,6 @@
 Otherwise every process would compile all kernels, because the processes need the same kernels at about the same time.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from streams import multiclass

@@ -1,7 +1,5 @@
 """Use a reduction without a run: parse text into a batch, pass it through the learner's stages, return the results."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Collection, Sequence
 from typing import NamedTuple

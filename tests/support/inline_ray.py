@@ -4,8 +4,6 @@ A method of a worker is executed when it is called. Arguments and results are co
 cannot be written. Workers beyond the number of processors wait for ever.
 """
 
-from __future__ import annotations
-
 import functools
 import pickle
 import time

@@ -7,8 +7,6 @@
 If `model.learn`, `predict`, `top_k` and `probabilities` return what a test needs, it should use these instead.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from typing import NamedTuple

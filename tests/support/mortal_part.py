@@ -1,7 +1,5 @@
 """Define workers of averages and predictions that read small batches, and die when a test wants it to."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Provide helpers that several tests of the conditional probability tree share."""
 
-from __future__ import annotations
-
 import numpy as np
 from archives import restored
 

@@ -5,8 +5,6 @@ most 2^MOST_BITS slots. Their results are real, but their CPU time is computed f
 does not depend on the machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import io

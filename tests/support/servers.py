@@ -1,7 +1,5 @@
 """Serve a learner in a thread of this process, or by a command in a fork of it, and talk to the server by sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

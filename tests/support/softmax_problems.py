@@ -1,7 +1,5 @@
 """Make small problems for the solvers of the softmax tree, and compute the objective that the solvers minimise."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from xclass.reductions.softmax_tree import newton_step

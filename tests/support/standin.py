@@ -1,7 +1,5 @@
 """Declare small option groups and reductions for the tests of `cli` and `options`, independent of the real ones."""
 
-from __future__ import annotations
-
 from xclass.errors import UsageError
 from xclass.options.declare import OptionGroup, no_effect, option
 from xclass.reductions.core.base import ReductionRecord

@@ -1,7 +1,5 @@
 """Make small streams of examples for tests. The same seed gives the same stream on every machine."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

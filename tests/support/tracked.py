@@ -1,7 +1,5 @@
 """The project's own files, which are those that git tracks; a clone may contain others, such as results of runs."""
 
-from __future__ import annotations
-
 import functools
 import subprocess
 from pathlib import Path

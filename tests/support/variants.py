@@ -1,7 +1,5 @@
 """List the reductions with sets of options (variants) that together execute most of their code."""
 
-from __future__ import annotations
-
 import pytest
 
 from xclass.api import configuration

@@ -1,7 +1,5 @@
 """Run the same command line with xclass and with VW, and compare their output line by line."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import importlib.util

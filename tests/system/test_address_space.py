@@ -1,7 +1,5 @@
 """Under a memory limit a run reports the limit and ends with status 1, whatever native code would do."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Advice about memory, limits, variables and packages is followed as it is shown, and leads to success."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import os

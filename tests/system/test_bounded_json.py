@@ -1,7 +1,5 @@
 """JSON of strangers is bounded, has one meaning, and has the shape that was declared."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Temporary files: removed when their process is gone, left alone while it lives, and never followed through a link."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What may not be read or written is named, with what to do, by a process without the rights of the superuser."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

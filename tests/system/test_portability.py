@@ -1,7 +1,5 @@
 """xclass without what only Linux offers, as on macOS, and its message on Windows."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

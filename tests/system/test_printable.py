@@ -1,7 +1,5 @@
 """Nothing that moves a cursor, forges a line or reorders text reaches a terminal, whatever the names are."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

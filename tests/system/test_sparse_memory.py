@@ -1,7 +1,5 @@
 """Tables take the memory that is used of them."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Steps of a job: other work goes on between them, and one that is abandoned has ended when the call returns."""
 
-from __future__ import annotations
-
 import threading
 import time
 

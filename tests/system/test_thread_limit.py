@@ -1,7 +1,5 @@
 """How many threads compute at the same time."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Files and folders that another user could have written are recognised."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

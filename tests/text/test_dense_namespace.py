@@ -1,7 +1,5 @@
 """`--dense`: the features of one namespace become rows of numbers, and all others stay hashed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Lists of labels in VW text: what is read, put right and refused, and that other readers of labels name the remedy."""
 
-from __future__ import annotations
-
 import io
 import re
 import warnings

@@ -1,7 +1,5 @@
 """Labels that are names of an unknown list: numbered in order of appearance, and kept in the model."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

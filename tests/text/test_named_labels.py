@@ -1,7 +1,5 @@
 """Labels that are names: what is learned and written, against VW."""
 
-from __future__ import annotations
-
 import random
 import re
 

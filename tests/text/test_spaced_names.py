@@ -1,7 +1,5 @@
 """Names of classes that have a space are refused or reported, and names with weights are learned as they are."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

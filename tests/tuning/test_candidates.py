@@ -1,7 +1,5 @@
 """A candidate learns and predicts as the library does, and a stream gives any range of the examples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import streams

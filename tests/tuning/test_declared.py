@@ -1,7 +1,5 @@
 """Searches declared beside options, and ranges given by --range."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """Successive halving, with results that are computed from the settings at once."""
 
-from __future__ import annotations
-
 import zlib
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Losses by chunk: their mean, the difference of two settings, and the file that keeps them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

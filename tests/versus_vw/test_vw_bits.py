@@ -1,7 +1,5 @@
 """Weights after `xclass --vw_exact ARGS` against those after `vw ARGS`, learned live: the same bits."""
 
-from __future__ import annotations
-
 import platform
 import re
 from pathlib import Path

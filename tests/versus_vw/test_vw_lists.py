@@ -1,7 +1,5 @@
 """`--multilabel_oaa` under --vw_exact beside VW, on the data of VW's own tests and on random data."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

@@ -12,8 +12,6 @@ Left out, because VW does not define it or xclass means to differ: importance 0 
 NaN), -C with a reduction (no effect, refused), malformed lines (test_vw_wide.py), audits (test_readable_model.py).
 """
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import random

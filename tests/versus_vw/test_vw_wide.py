@@ -4,8 +4,6 @@ Compared are exit status, table and summary, predictions, raw predictions, audit
 of a seed and its number; `python -m scripts.compare_vw --runs 1000 --seed 7` compares as many as wanted.
 """
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

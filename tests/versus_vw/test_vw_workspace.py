@@ -1,7 +1,5 @@
 """`xclass.vw.Workspace` beside VW's own: the same program with either module, and all that it returns."""
 
-from __future__ import annotations
-
 import copy
 import doctest
 import gc

@@ -1,7 +1,5 @@
 """The order of labels that k-means trees halve: against its oracle, planted groups, threads, little memory."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

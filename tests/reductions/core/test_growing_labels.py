@@ -1,7 +1,5 @@
 """Learners of lists of labels whose number is not given: their sums and models follow the labels of the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command import learn, xclass

@@ -1,7 +1,5 @@
 """Measures of lists of labels: equal to napkinXC's and scikit-learn's functions, and to sums of parts of the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

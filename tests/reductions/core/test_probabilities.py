@@ -1,7 +1,5 @@
 """Probabilities of classes: lists of the best and of all, and their summary, against plain numpy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Labels ranked by probability times inverse propensity, by the frequencies of the labels before each example."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A reduction from outside the package: a record is all that the command needs."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

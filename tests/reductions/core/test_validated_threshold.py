@@ -1,7 +1,5 @@
 """The threshold that learning chooses: by the counts of a plain loop, kept in models, and the same for any batches."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The conditional probability tree: against its oracle, against brute force, and against the paper's bound."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """Huffman's tree, and the hierarchical softmax that stands on it."""
 
-from __future__ import annotations
-
 import heapq
 from types import SimpleNamespace
 

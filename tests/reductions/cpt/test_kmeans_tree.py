@@ -1,7 +1,5 @@
 """`cpt_tree="kmeans"`: the preview, what is learned, and that the search stays exact."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Merged rows of the index of features against dictionaries, and merged classes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from archives import restored, saved

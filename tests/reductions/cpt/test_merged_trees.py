@@ -1,7 +1,5 @@
 """Trees of models that are merged: whether one has grown from another one, and labels that only others have."""
 
-from __future__ import annotations
-
 import numpy as np
 from archives import restored, saved
 from hypothesis import given

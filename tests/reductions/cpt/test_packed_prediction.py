@@ -1,7 +1,5 @@
 """Runs and programs that only predict with packed tables: all results are those of tables with all of their lanes."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Trees whose nodes have m branches: against their oracle, the paper's bounds, brute force and the binary tree."""
 
-from __future__ import annotations
-
 import math
 import random
 

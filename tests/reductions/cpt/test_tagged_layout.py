@@ -3,8 +3,6 @@
 The words themselves are compared with an oracle in test_cpt.py, test_pecoc.py and test_reranking.py.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

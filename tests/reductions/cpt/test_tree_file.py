@@ -1,7 +1,5 @@
 """Trees as text: what is written is read back the same, and what is no tree is refused with its line."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

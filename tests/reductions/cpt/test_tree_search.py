@@ -1,7 +1,5 @@
 """The searches for the most probable labels, against oracles, and the same ones in learning and in predicting."""
 
-from __future__ import annotations
-
 import pickle
 
 import harness

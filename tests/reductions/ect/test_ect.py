@@ -1,7 +1,5 @@
 """The tournament's kernels against the plain oracle, example by example, and its shape."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

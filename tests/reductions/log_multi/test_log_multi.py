@@ -1,7 +1,5 @@
 """LOMTree: against its oracle example by example, models, messages; see also test_split_tree."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The objective J of a node of a LOMTree: as the learner reports it, and what the paper proves of it."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """The hash table of what nodes count of labels: against a dict, and what a recycled node leaves behind."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from archives import restored

@@ -1,7 +1,5 @@
 """The tree that splits, with turns given in place of routers: it stays a tree, its counts agree, Lemma 3."""
 
-from __future__ import annotations
-
 import math
 import random
 

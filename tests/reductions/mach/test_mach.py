@@ -1,7 +1,5 @@
 """MACH: agreement with its oracle, the contract, and what its option and its models may hold."""
 
-from __future__ import annotations
-
 import harness
 import numpy as np
 import pytest

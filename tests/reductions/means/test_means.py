@@ -1,7 +1,5 @@
 """Class means: agreement with the oracle, the same model however rows come, merging, growth, and hostile models."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

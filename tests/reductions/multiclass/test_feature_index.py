@@ -1,7 +1,5 @@
 """The index that proposes classes for --rerank: against its oracle, and which arrays of a model are refused."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from typing import NamedTuple

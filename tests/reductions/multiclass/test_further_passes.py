@@ -1,7 +1,5 @@
 """Further passes with --rerank: which examples the first one leaves out, and when the scorers learn again."""
 
-from __future__ import annotations
-
 import random
 from types import SimpleNamespace
 

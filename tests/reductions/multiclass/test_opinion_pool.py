@@ -1,7 +1,5 @@
 """The default learner combines what class means say of dense rows and what scorers say of hashed features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command import xclass as command

@@ -1,7 +1,5 @@
 """--rerank: against its oracle, its probabilities, what it reports, and what a model keeps."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """What --multilabel says about its predictions, and its model as text, agree with each other and with the rule."""
 
-from __future__ import annotations
-
 import pytest
 from command import learn
 from streams import multilabel

@@ -1,7 +1,5 @@
 """The regularisation of AROW that is learned: where labels follow from features, where they do not, merged, resumed."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

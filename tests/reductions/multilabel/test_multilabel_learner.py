@@ -1,7 +1,5 @@
 """--multilabel: labels that grow, K, names, labels that are new in tests, and the same bytes however a run is cut."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """--multilabel against its oracle: which labels are ranked, their probabilities, and the words of the table."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The parts of --multilabel: values of features, frequent labels, and neighbours."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """One scorer for each label of lists: the kernels against the plain oracle, and VW's examples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command import learn

@@ -1,7 +1,5 @@
 """The warning that far more features have occurred than a table has rows."""
 
-from __future__ import annotations
-
 import pytest
 from command import learn
 

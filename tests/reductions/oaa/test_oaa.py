@@ -1,7 +1,5 @@
 """One-against-all: the kernels against the plain oracle, example by example: scores, predictions, weights."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

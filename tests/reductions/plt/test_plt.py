@@ -1,7 +1,5 @@
 """The probabilistic label tree that grows: against its oracle, and beside a tree that is known from the start."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What --plt says about its predictions and its model agrees with what it predicts; merging of its trees."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """The random tree: against its oracle, and its shape."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from command import learn

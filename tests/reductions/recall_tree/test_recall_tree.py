@@ -1,7 +1,5 @@
 """The recall tree's kernels against the plain oracle, example by example, and what always holds of its counts."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The recall tree's kernels against the oracle that was written from the paper alone, and the paper's propositions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The two convex problems of a softmax tree: against scikit-learn on real data, and by what an optimum satisfies."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The softmax by small steps: against plain NumPy, against the exact solver, on any number of threads."""
 
-from __future__ import annotations
-
 import math
 from concurrent.futures import ThreadPoolExecutor
 

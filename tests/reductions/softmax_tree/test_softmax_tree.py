@@ -1,7 +1,5 @@
 """The softmax tree: its parts against plain NumPy, its training against the oracle, and what it learns."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

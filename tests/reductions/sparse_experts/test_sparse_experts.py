@@ -1,7 +1,5 @@
 """The doubly sparse softmax: agreement with its oracle, pruning, and its probabilities."""
 
-from __future__ import annotations
-
 import harness
 import numpy as np
 import pytest

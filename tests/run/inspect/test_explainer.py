@@ -1,7 +1,5 @@
 """--explain: text and JSON, names, files, and that it changes nothing; --audit of learners without weight tables."""
 
-from __future__ import annotations
-
 import json
 import re
 

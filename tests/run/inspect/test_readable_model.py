@@ -1,7 +1,5 @@
 """Models as text, names of features and audits, against VW."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -1,7 +1,5 @@
 """Trees as text and as drawings: `--print_tree`, `--dot_tree`, `--tree_levels`, and the summary's line about them."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

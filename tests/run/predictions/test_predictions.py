@@ -1,7 +1,5 @@
 """Prediction lines: numbers as C prints them, line shapes as VW writes them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from effort import tries

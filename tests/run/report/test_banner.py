@@ -1,7 +1,5 @@
 """The lines at the start of a run: plain words in at most 80 columns, and VW's names only with --vw_exact."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

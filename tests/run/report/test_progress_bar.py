@@ -1,7 +1,5 @@
 """The progress bar: what a terminal of 80 columns shows, and nothing elsewhere."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os

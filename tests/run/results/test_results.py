@@ -1,7 +1,5 @@
 """--summary, --curve, --per_class, --errors: what they say about a run, counted again from its predictions."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
