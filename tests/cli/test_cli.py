@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 from command import Forked, on_a_terminal, run_forked, xclass
-from standin import OPTION_GROUPS, REDUCTIONS
 
 from xclass import __version__
 from xclass.cli import arguments, help_text, subcommands
@@ -16,11 +15,12 @@ from xclass.errors import DataError, UsageError
 from xclass.options.declare import all_options, options_of
 from xclass.reductions import registry
 
-SECTIONS = help_text.sections(OPTION_GROUPS, REDUCTIONS)
+GROUPS = cli.option_groups()
+SECTIONS = help_text.sections(*GROUPS)
 
 
 def read(*argv):
-    return arguments.read(OPTION_GROUPS, REDUCTIONS, argv)
+    return arguments.read(*GROUPS, argv)
 
 
 def refusal(*argv) -> str:
@@ -43,7 +43,7 @@ def refusal(*argv) -> str:
         (["-t", "train.vw", "-i", "m"], {"data": ("train.vw",), "testonly": True, "initial_regressor": "m"}),
         (["-d", "train.vw"], {"data": ("train.vw",)}),
         (["-l", "1e-2"], {"learning_rate": 0.01}),
-        (["-l", "-1"], {"learning_rate": -1.0}),
+        (["--constant", "-1"], {"constant": -1.0}),
         (["-P", "10.0"], {"progress": "10.0"}),
         (["--quiet", "--quiet", "--oaa", "4", "--oaa", "04"], {"quiet": True, "oaa": 4}),
         (["--", "-odd"], {"data": ("-odd",)}),
@@ -61,13 +61,13 @@ def test_arguments_are_converted_to_values(argv, given):
         (["-oaa", "7"], "there is no option -oaa; did you mean --oaa?"),
         (["-Z", "7"], "there is no option -Z; xclass --help_all lists all options"),
         (["--zzz"], "there is no option --zzz; xclass --help_all lists all options"),
-        (["--max_depth", "x"], "--max_depth: 'x' is not a whole number; give a whole number from 1 to 30"),
-        (["--max_depth", "7.5"], "--max_depth: '7.5' is not a whole number; give a whole number from 1 to 30"),
-        (["--max_depth", "-f", "m"], "--max_depth needs a value before -f: give a whole number from 1 to 30"),
-        (["--max_depth", "31"], "--max_depth: 31 is out of range; give a whole number from 1 to 30"),
+        (["--max_depth", "x"], "--max_depth: 'x' is not a whole number; give a whole number from 0 to 26"),
+        (["--max_depth", "7.5"], "--max_depth: '7.5' is not a whole number; give a whole number from 0 to 26"),
+        (["--max_depth", "-f", "m"], "--max_depth needs a value before -f: give a whole number from 0 to 26"),
+        (["--max_depth", "31"], "--max_depth: 31 is out of range; give a whole number from 0 to 26"),
         (["--oaa", "0"], "--oaa: 0 is out of range; give a whole number of at least 1"),
-        (["-l", "fast"], "--learning_rate: 'fast' is not a number; give a number"),
-        (["-l", "nan"], "--learning_rate: 'nan' is not a number; give a number"),
+        (["-l", "fast"], "--learning_rate: 'fast' is not a number; give a number from 0 to 1e+30"),
+        (["-l", "nan"], "--learning_rate: 'nan' is not a number; give a number from 0 to 1e+30"),
         (["--quantile_tau", "2"], "--quantile_tau: 2 is out of range; give a number from 0 to 1"),
         (["--quiet=yes"], "option '--quiet' does not take a value"),
     ],
@@ -78,22 +78,19 @@ def test_invalid_arguments_are_explained(argv, message):
 
 def test_all_help_has_options_under_headings_with_defaults():
     text = read("--help_all")["help"]
-    titles = ["Input:", "Output and progress:", "Features:", "Learner:", "Title of oaa:", "Title of recall_tree:"]
+    titles = ["Input:", "Output and progress:", "Features:", "Learner:", "One against all:", "Recall tree:"]
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
-    assert places[0] < text.index("-i, --initial_regressor FILE") < places[1] < text.index("-P, --progress TEXT")
-    assert "Summary of oaa." in text
-    assert "[default: ceil(log2 K)]" in text
+    assert places[0] < text.index("-i, --initial_regressor FILE") < places[1] < text.index("-P, --progress N")
+    assert "[default: 4 ceil(log2 K), at most K]" in text
     assert "[default: 0.5]" in text
     assert "[may be repeated]" in text
-    assert "--loss_function squared|logistic|quantile" in text
+    assert "--loss_function squared|logistic|hinge|quantile|classic" in text
 
 
 def test_every_option_is_under_one_heading():
     flags = [flag for section in SECTIONS for option in section.options.values() for flag in option.flags]
-    declared = [
-        flag for group in OPTION_GROUPS.values() for option in options_of(group).values() for flag in option.flags
-    ]
+    declared = [flag for group in GROUPS[0].values() for option in options_of(group).values() for flag in option.flags]
     assert sorted(flags) == sorted(declared)
 
 
@@ -141,9 +138,6 @@ def test_terminal_without_data_shows_the_usage():
         "xclass: no data: give a file, or pipe examples to standard input\n\nUsage: xclass [OPTIONS] [DATA]\n"
     )
     assert result.stdout == ""
-
-
-GROUPS = cli.option_groups()
 
 
 @pytest.mark.parametrize("name", [one.name for one in subcommands.SUBCOMMANDS])
