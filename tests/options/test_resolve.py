@@ -135,8 +135,8 @@ def test_model_with_an_unknown_option_is_refused():
         ),
         (
             {"cpt": 5, "momentum": 0.9},
-            "model.bin: its options contradict each other: --momentum 0.9 needs the plain steps of --sgd; give --sgd or "
-            "--momentum 0",
+            "model.bin: its options contradict each other: --momentum 0.9 needs the plain steps of --sgd; give --sgd "
+            "or --momentum 0",
         ),
     ],
 )

@@ -13,23 +13,6 @@ ESC = "\x1b[31m"
 DATA = "1 | a\n2 | b\n3 | c\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "escaped"),
-    [
-        ("train.vw:1: größer 東京 a\u00a0b", "train.vw:1: größer 東京 a\u00a0b"),
-        ("a\x1b[2Jb", "a\\x1b[2Jb"),
-        ("a\nb\tc\rd", "a\\nb\\tc\\rd"),
-        ("\x7f\x9b", "\\x7f\\x9b"),
-        ("\u202eabc\u2066", "\\u202eabc\\u2066"),
-        (b"\xff\xc3".decode("utf-8", "surrogateescape"), "\\xff\\xc3"),
-        ("\ud800\U000e0041", "\\ud800\\U000e0041"),
-        ("", ""),
-    ],
-)
-def test_control_characters_turn_into_escapes(text, escaped):
-    assert printable(text) == escaped
-
-
 @given(st.text(st.characters()))
 def test_what_is_shown_is_printable_and_can_be_encoded(text):
     escaped = printable(text)

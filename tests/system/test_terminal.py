@@ -14,7 +14,7 @@ from command import learn, on_a_terminal
 import xclass
 from xclass.errors import DataError, XclassWarning
 from xclass.system import terminal
-from xclass.system.terminal import TerminalOutput, output_of
+from xclass.system.terminal import TerminalOutput
 
 
 def test_control_characters_are_escaped():
@@ -23,11 +23,6 @@ def test_control_characters_are_escaped():
     for part in (b"a\tb\x1b[2J\n", b"\xc3", b"\xa9\xc2\x9b31m", b"\xff\n"):
         assert output.write(memoryview(part)) == len(part)
     assert file.getvalue() == b"a\tb\\x1b[2J\n\xc3\xa9\\x9b31m\\xff\n"
-
-
-def test_files_are_written_as_they_are():
-    file = io.BytesIO()
-    assert output_of(file) is file
 
 
 EACH = "import sys; from xclass.cli.command import status; print([status(w.split()) for w in sys.argv[1:]])"
