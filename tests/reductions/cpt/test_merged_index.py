@@ -10,8 +10,8 @@ from xclass.abilities.merge import parts
 from xclass.binary import document_frequency, feature_scaling
 from xclass.reductions.multiclass import feature_index
 
-SLOTS = 4
-rows = st.dictionaries(st.integers(1, 9), st.integers(1, 12), max_size=SLOTS)  # class -> count
+SLOTS, LABELS = 4, 9
+rows = st.dictionaries(st.integers(1, LABELS), st.integers(1, 12), max_size=SLOTS)  # class -> count
 
 
 def listed(row: dict[int, int]) -> list[tuple[int, int]]:
@@ -28,6 +28,18 @@ def merged_row(models: list[dict[int, int]], base: dict[int, int]) -> list[tuple
             total.setdefault(y, before)
             total[y] += count - before if count >= before else count
     return sorted(total.items(), key=lambda pair: -pair[1])[:SLOTS]  # stable: the first listed wins a tie
+
+
+def products(tables: list[list[dict[int, int]]], y: int) -> float:
+    """Return how much more the squares of the merged counts of a class are than those of the models."""
+    total = 0.0
+    for r, weight in ((0, 1.0), (1, 2.0)):
+        before = dict(listed(tables[0][r])).get(y, 0)
+        counts = [dict(listed(table[r])).get(y, 0) for table in tables[1:]]
+        merged = before + sum(count - before if count >= before else count for count in counts if count)
+        own = sum(count**2 - (before**2 if count >= before else 0) for count in counts if count)
+        total += max(merged**2 - before**2 - own, 0) * weight**2
+    return total
 
 
 @pytest.mark.bounds
@@ -48,7 +60,7 @@ def test_rows_agree_with_dictionaries(tables):
         pair.ravel(), pair.view(np.float32).ravel(), SLOTS, np.concatenate(changed).astype(np.uint32),
         np.concatenate([flat[k][0][at] for k, at in enumerate(changed, 1)]).astype(np.uint32),
         np.concatenate([flat[k][1][at] for k, at in enumerate(changed, 1)]).astype(np.float32),
-        np.cumsum([0, *map(len, changed)]),
+        np.cumsum([0, *map(len, changed)]), np.array([1.0, 2.0]), cross := np.zeros(LABELS),
     )  # fmt: skip
     merged_class = pair[:, 0].reshape(2, SLOTS)
     merged_count = pair.view(np.float32)[:, 1].reshape(2, SLOTS)
@@ -57,6 +69,7 @@ def test_rows_agree_with_dictionaries(tables):
         size = len(expected)
         assert list(zip(merged_class[r, :size], merged_count[r, :size], strict=True)) == expected
         assert not merged_class[r, size:].any() and not merged_count[r, size:].any()
+    assert cross.tolist() == pytest.approx([products(tables, y) for y in range(1, LABELS + 1)])
 
 
 def learned(pairs: list[tuple[int, int]]) -> tuple[feature_index.FeatureIndex, document_frequency.DocumentFrequencies]:
@@ -80,7 +93,7 @@ def test_classes_are_found_by_their_labels():
     both.count[:] = one_counts.count + two_counts.count
     both.state[:] = one_counts.state + two_counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    parts.merge(target, [one, two], base, [both, one_counts, two_counts], [None] * 2)
+    parts.merge(target, [one, two], base, both, [None] * 2)
     index = target.index
     assert index.label[:3].tolist() == [1, 2, 7]
     assert index.weight[:3].tolist() == [100, 200, 300]
@@ -102,5 +115,5 @@ def test_the_length_of_a_centroid_grows_with_shared_features():
     both = document_frequency.DocumentFrequencies(False, True)
     both.count[:], both.state[:] = 2 * counts.count, 2 * counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    parts.merge(target, [one, one], base, [both, counts, counts], [None] * 2)
+    parts.merge(target, [one, one], base, both, [None] * 2)
     assert target.index.norm2[0] == pytest.approx(4 * one.index.norm2[0], rel=0.1)

@@ -2,13 +2,12 @@
 
 Idea      In an index, counts are added since the base, class by class; classes are found by their labels. A row keeps
           the classes with the largest counts; a class that all models have dropped since the base stays dropped. Its
-          wear is added, too, and reaches at most the count of the last class. The squared length of a centroid is not a
-          sum over models, because the centroids of the models differ in direction. It is computed from the merged
-          counts, times the ratio between what the models store and what the same computation gives for their own
-          counts.
+          wear is added, too, and reaches at most the count of the last class. The squared length of a centroid is a sum
+          of squares of counts: to what the models have added to it come, for each pair that several of them have
+          counted, the products of their counts.
           A new label of a tree splits a leaf, whose old label goes left. So a tree has grown from another one if it has
           its nodes and, where a leaf of the other one is split, the label of the leaf is the first one below.
-Cost      O(rows * slots) for each index, to find its changes and to compute lengths; O(nodes) for each tree.
+Cost      O(rows * slots) for each index whose changes are not given, else O(changes); O(nodes) for each tree.
 Names     As in `feature_index`.
 """
 
@@ -39,15 +38,15 @@ PLANES = (CLASS, COUNT)
 
 def merge_of(target: Any, sources: Sources) -> None:
     """Merge the indexes of learners, after the counts of their features."""
-    index, frequencies = sources.of("index"), [target.frequencies, *sources.of("frequencies").learners]
-    merge(target.index, index.learners, index.base, frequencies, sources.changes_of("index"))
+    index = sources.of("index")
+    merge(target.index, index.learners, index.base, target.frequencies, sources.changes_of("index"))
 
 
 def merge(
     target: FeatureIndex,
     models: Sequence[FeatureIndex],
     base: FeatureIndex,
-    frequencies: Sequence[DocumentFrequencies],
+    frequencies: DocumentFrequencies,
     changes: Sequence[Changes | None],
 ) -> None:
     """Merge the counts of indexes.
@@ -55,7 +54,7 @@ def merge(
     Parameters
     ----------
     target : a new index, which gets the arrays of the base, whose rows are replaced by the merged ones
-    frequencies : counts of the features: of the result, then of each model
+    frequencies : counts of the features in the result
     changes : for each model, the pairs that differ from those of the base, with whose classes its own begin; its own
         pairs are not read then
     """
@@ -69,9 +68,6 @@ def merge(
         _changes(model.index, base.index, own) if given is None else _renumbered(given, own)
         for model, own, given in zip(models, maps[1:], changes, strict=True)
     ]
-    lengths = [
-        _squared_lengths(base.index, one, len(labels), own) for one, own in zip(listed, frequencies[1:], strict=True)
-    ]
     before = [base.index.weight[: len(maps[0])].copy(), base.index.norm2[: len(maps[0])].copy()]
     wear = added_counts([one.index.wear.astype(np.float64) for one in models], base.index.wear.astype(np.float64))
     target.index = base.index
@@ -82,11 +78,15 @@ def merge(
     feature_index.enter_labels(index)
     start = np.cumsum([0, *(len(one.rows) for one in listed)])
     rows = np.concatenate([one.rows for one in listed])
-    merge_rows(index.pair, index.times, index.slots, rows, joined(listed, CLASS), joined(listed, COUNT), start)
+    cross = np.zeros(len(labels))
+    weight = _row_weights(frequencies, len(index.wear))
+    merge_rows(
+        index.pair, index.times, index.slots, rows, joined(listed, CLASS), joined(listed, COUNT), start, weight, cross
+    )
     full = index.times.reshape(len(index.wear), -1)[:, -1]  # count of the last class, 0 if there is space for more
     index.wear[:] = np.minimum(wear, full)
-    own_numbers = [before, *((one.index.weight, one.index.norm2) for one in models)]
-    _merge_classes(index, own_numbers, maps, lengths, frequencies[0])
+    own_numbers = [before, *([one.index.weight, one.index.norm2] for one in models)]
+    _merge_classes(index, own_numbers, maps, cross)
 
 
 def merge_frequencies(target: DocumentFrequencies, sources: Sources) -> None:
@@ -112,51 +112,27 @@ def _renumbered(changes: Changes, classes: Int64s) -> Changes:
 
 
 def _merge_classes(
-    index: Index, numbers: Sequence[Sequence[Float64s]], maps: Sequence[Int64s], lengths: Sequence[Float64s],
-    frequencies: DocumentFrequencies,
-) -> None:  # fmt: skip
-    """Fill the weights of the classes and the squared lengths of their centroids in the result, whose pairs are merged.
+    index: Index, numbers: Sequence[Sequence[Float64s]], maps: Sequence[Int64s], cross: Float64s
+) -> None:
+    """Fill the weights of the classes and the squared lengths of their centroids in the result.
 
-    `numbers` are weights and squared lengths of the classes of the base, then of each model; `maps`, int64[classes],
-    the numbers of their classes in the result; `lengths` the squared lengths that follow from the counts of each model.
+    `numbers` are weights and squared lengths of the classes of the base, then of each model, and `maps`,
+    int64[classes], the numbers of their classes in the result. `cross` is what `merge_rows` adds.
     """
     size = int(index.size[0])
-    weights, stored, computed = [], np.zeros(size), np.zeros(size)
-    largest, holders = np.zeros(size), np.zeros(size)
-    for number, ((own_weight, own_norm2), own) in enumerate(zip(numbers, maps, strict=True)):
-        weight = np.zeros(size)
-        weight[own] = own_weight[: len(own)]
-        weights.append(weight)
-        norm2 = own_norm2[: len(own)]
-        if number > 0:  # the models contain the base
-            largest[own] = np.maximum(largest[own], norm2)
-            holders[own] += 1
-            own_computed = lengths[number - 1][own]
-            stored[own] += np.where(own_computed > 0, norm2, 0.0)
-            computed[own] += own_computed
-    index.weight[:size] = np.minimum(added_counts(weights[1:], weights[0]), MOST)
-    ratio = np.divide(stored, computed, where=computed > 0, out=np.ones(size))
-    none = Changes(np.empty(0, np.uint32), {CLASS: np.empty(0, np.uint32), COUNT: np.empty(0, np.float32)})
-    merged_lengths = _squared_lengths(index, none, size, frequencies)
-    several = (merged_lengths > 0) & (computed > 0) & (holders > 1)
-    merged = np.where(several, ratio * merged_lengths, largest)
-    index.norm2[:size] = np.where(merged <= MOST, merged, MOST)  # sums of large numbers may not be finite
+    for k, (target, more) in enumerate(((index.weight, np.zeros(size)), (index.norm2, cross))):
+        every = np.zeros((len(numbers), size))
+        for own, classes, values in zip(every, maps, numbers, strict=True):
+            own[classes] = values[k][: len(classes)]
+        target[:size] = np.fmin(added_counts([*every[1:]], every[0]) + more, MOST)  # sums may not be finite
 
 
-def _squared_lengths(index: Index, changes: Changes, classes: int, frequencies: DocumentFrequencies) -> Float64s:
-    """Return the sum of (count * log q)**2 of each class over the rows of an index with changes, float64[classes]."""
-    rows = len(index.wear)
+def _row_weights(frequencies: DocumentFrequencies, rows: int) -> Float64s:
+    """Return log q of the features of each row of an index, 0 for those that it does not learn, float64[rows]."""
     df = frequencies.count
-    if rows <= len(df):
-        df = df.reshape(rows, -1).max(axis=1)
-    else:
-        df = np.repeat(df, rows // len(df))
+    df = df.reshape(rows, -1).max(axis=1) if rows <= len(df) else np.repeat(df, rows // len(df))
     q = (df + 0.5) / (frequencies.state[WEIGHT] + 1.0)
-    w = np.where((q > 0) & (q <= MOST_SHARE), np.log(np.maximum(q, 1e-300)), 0.0)
-    lengths = np.zeros(classes)
-    own_classes, counts = changes.planes[CLASS], changes.planes[COUNT]
-    add_lengths(index.pair, index.times, index.slots, np.array(changes.rows), own_classes, np.array(counts), w, lengths)
-    return lengths
+    return np.where((q > 0) & (q <= MOST_SHARE), np.log(np.maximum(q, 1e-300)), 0.0)
 
 
 # -- trees
@@ -223,43 +199,23 @@ def list_pairs(
 
 
 @jit
-def add_lengths(
-    pair: UInt32s, times: Float32s, slots: int, rows: UInt32s, classes: UInt32s, counts: Float32s, w: Float64s,
-    lengths: Float64s,
-) -> None:  # fmt: skip
-    """Add (count * w)**2 of each pair of an index to `lengths`, that of its class; `w` is float64[rows of the index].
-
-    `rows`, which rise, are slots in which other pairs count, which `classes` and `counts` have.
-    """
-    c = 0
-    for r in range(len(w)):
-        changed = c < len(rows) and np.int64(rows[c]) < (r + 1) * slots
-        for s in range(r * slots, (r + 1) * slots):
-            number, count = np.int64(pair[2 * s]), times[2 * s + 1]
-            if changed and c < len(rows) and np.int64(rows[c]) == s:
-                number, count = np.int64(classes[c]), counts[c]
-                c += 1
-            elif number == 0 and not changed:
-                break  # the classes of a row come first
-            if number > 0:
-                amount = np.float64(count) * w[r]
-                lengths[number - 1] += amount * amount
-
-
-@jit
 def merge_rows(
-    pair: UInt32s, times: Float32s, slots: int, rows: UInt32s, classes: UInt32s, counts: Float32s, start: Int64s
-) -> None:
+    pair: UInt32s, times: Float32s, slots: int, rows: UInt32s, classes: UInt32s, counts: Float32s, start: Int64s,
+    weight: Float64s, cross: Float64s,
+) -> None:  # fmt: skip
     """Merge the rows of several indexes in which one differs from the base.
 
     Rows of the base are replaced by the classes with the largest counts, in descending order; equal ones in the order
     in which they are listed. `rows` are the slots in which models differ from the base, rising for each model,
     `classes` and `counts` the pairs there, and `start` is int64[models + 1], where the changes of each model begin.
+    `weight` is float64[rows of the index]. To `cross`, float64[classes], is added by how much the square of a merged
+    count, times that of the weight, grows more than those of all models together.
     """
     models = len(start) - 1
     at = start[:models].copy()
     own, own_count = np.empty((models + 1, slots), np.int64), np.empty((models + 1, slots))
     number, before, total = np.empty(models * slots, np.int64), np.empty(models * slots), np.empty(models * slots)
+    squares = np.empty(models * slots)
     while True:
         row: Int = len(pair)
         for k in range(models):
@@ -293,12 +249,17 @@ def merge_rows(
                         if own[0, i] == y:
                             before[e] = own_count[0, i]
                     total[e] = before[e]
+                    squares[e] = before[e] * before[e]
                     size += 1
                 count = own_count[k, j]
                 if count >= before[e]:
                     total[e] += count - before[e]
+                    squares[e] += count * count - before[e] * before[e]
                 else:  # the class had lost its slot since the base and has begun anew
                     total[e] += count
+                    squares[e] += count * count
+        for e in range(size):
+            cross[number[e] - 1] += max(total[e] * total[e] - squares[e], 0.0) * weight[row] * weight[row]
         for place in range(slots):
             best = 0
             for e in range(1, size):
