@@ -74,12 +74,7 @@ def left_out(part: str) -> bool:
 
 
 class Layout:
-    """Place the boxes so that arrows are short and lead over no box.
-
-    Attributes
-    ----------
-    at : how far the centre of each box is from the left
-    """
+    """Place the boxes so that arrows are short and lead over no box; `at` are their centres, from the left."""
 
     def __init__(self, pairs: list[Arrow]) -> None:
         self.pairs = pairs

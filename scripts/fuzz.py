@@ -122,12 +122,7 @@ class Campaign:
         self._new.clear()
 
     def _keep(self, case: Any, outcome: runs.Outcome, last: tuple[str, ...]) -> list[str]:
-        """Simplify a failing case, repeat it in a new process, and write the files that reproduce it.
-
-        Returns
-        -------
-        told : lines that describe the failure
-        """
+        """Simplify a failing case, repeat it anew, and write files that reproduce it; return what describes it."""
         case = runs.smallest(self.part, case, outcome, self._folder, SIMPLIFY_SECONDS, self._print_line)
         for _, new_outcome, words in runs.outcomes(self.part, [case], self._folder):
             outcome, last = (new_outcome, words) if new_outcome.kind in runs.FAILURES else (outcome, last)

@@ -136,19 +136,11 @@ cli.main()
 
 @dataclass(frozen=True)
 class Kill:
-    """Describe when a run is killed: at call number `call` of a function, or `call` milliseconds after its start.
-
-    Attributes
-    ----------
-    case : name of the kind of run
-    target : name of the function, or DELAY
-    when : "before" or "after" the call
-    call : number of the call, or of milliseconds
-    """
+    """Describe when a run is killed: at call number `call` of a function, or `call` milliseconds after its start."""
 
     case: str
-    target: str
-    when: str
+    target: str  # the function, or DELAY
+    when: str  # "before" or "after" the call
     call: int
 
     def words(self) -> str:
@@ -175,14 +167,7 @@ class Failure(Exception):
 
 
 class Campaign:
-    """Kill runs, and check what they leave.
-
-    Parameters
-    ----------
-    folder : an empty folder to work in
-    data : text of the examples
-    classes : number of classes
-    """
+    """Kill runs in an empty folder, and check what they leave."""
 
     def __init__(self, folder: Path, data: bytes, classes: int):
         self.place, self.temporary, self.scratch = folder / "place", folder / "temporary", folder / "scratch"

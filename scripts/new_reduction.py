@@ -278,13 +278,7 @@ def with_variant(text: str, name: str) -> str:
 
 
 def write(root: Path, name: str) -> list[Path]:
-    """Write the files and return their paths, those that are changed last.
-
-    Raises
-    ------
-    ValueError
-        if the name is not usable or a file exists.
-    """
+    """Write the files and return their paths, those that are changed last; raise ValueError if a file exists."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise ValueError(f"{name!r} is no name of a reduction: use lower-case letters, digits and _")
     new = files(name)

@@ -116,18 +116,11 @@ class Part:
 
 @dataclass
 class Bench:
-    """A folder in which a worker runs commands, and what it sees of them.
+    """A folder in which a worker runs commands, and what it sees of them."""
 
-    Attributes
-    ----------
-    folder : where commands run; `out` and `tmp` in it are emptied before each case
-    last : words of the command that ran last
-    asked : part of the names of files that may be written anywhere in the folder; empty if there are none
-    """
-
-    folder: Path
+    folder: Path  # `out` and `tmp` in it are emptied before each case
     limits: Limits
-    last: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()  # words of the command that ran last
     watching: bool = False
     written: list[str] = field(default_factory=list)
     files_before: dict[str, tuple] = field(default_factory=dict)

@@ -176,12 +176,8 @@ def table_bytes(method: str, words: Sequence[str]) -> int | None:
         return None
     in_tree = method in ("log_multi", "random_tree") and "--layout" not in words
     slot = {
-        "oaa": scorers.SLOT_BYTES,
-        "mach": scorers.SLOT_BYTES,
-        "multilabel_oaa": scorers.SLOT_BYTES,
-        "cpt": adagrad.SLOT_BYTES,
-        "hsm": adagrad.SLOT_BYTES,
-        "plt": adagrad.SLOT_BYTES,
+        **dict.fromkeys(("oaa", "mach", "multilabel_oaa"), scorers.SLOT_BYTES),
+        **dict.fromkeys(("cpt", "hsm", "plt"), adagrad.SLOT_BYTES),
     }.get(method.partition("_")[0] if method.startswith("cpt") else method, update_rule.SLOT_BYTES)
     return (tree_routers.SLOT_BYTES if in_tree else slot) << int(value_of(words, "-b", ""))
 

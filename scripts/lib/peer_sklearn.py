@@ -88,13 +88,9 @@ def clustered(x, y: np.ndarray, leaves: int, seed: int) -> np.ndarray:
 class SoftmaxTree:
     """Fit a softmax tree by tree alternating optimisation.
 
-    Parameters
-    ----------
-    depth, leaf_classes : levels of routers, and most classes of a leaf
-    alpha : L1 penalty
-    iterations, passes : iterations over the tree, and at most of SAGA in a leaf
-    start : `prototypes` (algorithm 2) or `random`
-    beta : loss of a row whose leaf lacks its class, the cross-entropy being that of others; None for 0/1 loss
+    `depth` counts levels of routers, `alpha` is the L1 penalty, `passes` are the most of SAGA in a leaf, and `start` is
+    `prototypes` (algorithm 2) or `random`. `beta` is the loss of a row whose leaf lacks its class, the cross-entropy
+    being that of others; None for 0/1 loss.
     """
 
     def __init__(

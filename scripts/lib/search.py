@@ -28,13 +28,9 @@ TAIL = 10  # the last examples of the share, one in so many, are held out
 def ranges(words: list[str], k: int, own: Mapping[str, str], replacing: bool = False) -> list[str]:
     """Return the ranges for the reduction that a command line chooses.
 
-    Parameters
-    ----------
-    words : words of the command line
-    k : number of classes
-    own : option -> range that an experiment has in place of the default one, also of an option that can be repeated
-        and that the words have; an empty one leaves the option out
-    replacing : whether options that the command line has are searched, too
+    `own` are ranges that an experiment has in place of the default ones, also of an option that can be repeated and
+    that the words have; an empty one leaves the option out. With `replacing`, options that the command line has are
+    searched, too.
     """
     reduction = next((name for name in RANGES if "--" + name in words), None)
     if reduction is None:
@@ -100,15 +96,9 @@ def best(
 ) -> list[str]:
     """Return the options of the best of some random settings, without those that all settings have.
 
-    Parameters
-    ----------
-    train : file of the training examples
-    options : words of the command line that all settings have, the reduction among them
-    ranges : what is searched, each as `xclass tune --range` takes it
-    settings : number of settings
-    share : share of the data that they are compared on, from its beginning
-    criterion : "held out", the error of the last tenth of that share, or "progressive" or "squared", of training
-    state : file of the errors so far, by which a search that was interrupted continues
+    They are compared on a share of the data, from its beginning, by a criterion: "held out", the error of the last
+    tenth of that share, or "progressive" or "squared", of training. By the errors in `state`, a search that was
+    interrupted continues.
     """
     folder = train.parent
     with gzip.open(train) if train.suffix == ".gz" else open(train, "rb") as file:
