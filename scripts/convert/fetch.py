@@ -21,22 +21,13 @@ import urllib.request
 from pathlib import Path
 
 from scripts.lib.command_line import new_parser, run
+from scripts.lib.data_sets import local_file
 from scripts.lib.processes import BenchError
 
-PACKED = (".gz", ".bz2", ".xz", ".Z", ".zip")
 SECONDS = 30  # without data before a connection is given up
 TRIES = 3  # of every address, each resuming where the last one stopped
 BLOCK = 1 << 18
 REPORT = 5.0  # seconds between two words about the progress
-
-
-def local_file(folder: Path, name: str) -> Path | None:
-    """Return the file that is there by this name, or packed or unpacked."""
-    stem = next((name[: -len(end)] for end in PACKED if name.endswith(end)), name)
-    for candidate in (name, stem, *(stem + end for end in PACKED)):
-        if (folder / candidate).is_file():
-            return folder / candidate
-    return None
 
 
 def check(path: Path, size: int | None, md5: str | None) -> str | None:

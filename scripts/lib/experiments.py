@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scripts.lib.data_sets import BITS, SETS, passes_of, path_crosses
 from scripts.lib.measurements import table_of
 
 TABLE = table_of(Path(__file__).with_suffix(".ini"))
@@ -74,11 +73,6 @@ def read() -> dict[str, Experiment]:
     for name in TABLE.sections():
         own = {key: text for key, text in TABLE[name].items() if key not in SHARED}
         found[name] = experiment(own)
-    for name, one in SETS.items():
-        found["stand_ins"].sets[name] = {
-            "options": one.options, "passes": passes_of(name), "crosses": path_crosses(name),
-            "softmax_tree": one.softmax_tree, "bits": f"-b {BITS.get(name, 24)}",
-        }  # fmt: skip
     return found
 
 

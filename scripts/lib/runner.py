@@ -1,8 +1,8 @@
 """Train and test a method on a set, each step in a process of its own, and return what was measured as a record.
 
 A method is a text: a tool and its words, such as `xclass --cpt {K} -b {B}`. {K} stands for the number of classes, {B}
-for the bits of a set's table, {set}, {passes} and {crossed} for what scripts/lib/data_sets.py says of a set. The tools
-are
+for the bits of a set's table, {set}, {passes} and {crossed} for what [stand_ins] of experiments.ini says of a set. The
+tools are
 
     xclass, VW      command lines without -d and -f, `xclass tune ...` among them
     merged          a number of parts, perhaps `base`, and options of xclass: the models of the parts of the data are
@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 
 from scripts.lib import peers
-from scripts.lib.data_sets import EXTRA, WARM_UP_LINES, bits_of, options_of, passes_of, path_crosses
+from scripts.lib.data_sets import WARM_UP_LINES
+from scripts.lib.experiments import EXPERIMENTS
 from scripts.lib.peers import FASTTEXT, IN_ONE_STEP, READING, VW, XCLASS
 from scripts.lib.processes import TOOLS, BenchError, Run, measure
 from scripts.lib.results import table_row, test_error
@@ -39,16 +40,20 @@ MERGED = "merged"
 FORMATS = ("vw", "csv", "npy")  # of the files of a set
 RANKS = (1, 3, 5)
 READ_AS = {"fasttext": "words", "libsvm": "svm", "sklearn": "svm", "csv": "csv", "jsonl": "jsonl"}  # format -> ending
+ROOMY = ((25_000, "30"), (5_000, "28"))  # classes above which --oaa gets a larger table, and its bits
+EXTRA = {"aloi27": "-q ff"}  # options without which a set cannot be learned well, according to its description
 VW_PART = 250  # lines; VW's --multilabel_oaa --probabilities repeats answers after 258
 Record = dict[str, Any]
 
 
 def words_of(method: str, name: str, classes: int) -> list[str]:
     """Return the tool and the words of a method on a set."""
-    texts = {
-        "K": classes, "K-1": classes - 1, "B": bits_of(name, "oaa" if "--oaa " in method else "", classes),
-        "set": options_of(name), "passes": passes_of(name), "crossed": path_crosses(name),
-    }  # fmt: skip
+    own = EXPERIMENTS["stand_ins"].sets.get(name, {})
+    bits = own.get("bits", "-b 24").removeprefix("-b ")
+    if "--oaa " in method:
+        bits = next((more for above, more in ROOMY if classes > above), bits)
+    texts = {"K": classes, "K-1": classes - 1, "B": bits}
+    texts |= {key: own.get(of_row, "") for key, of_row in (("set", "options"), ("passes",) * 2, ("crossed", "crosses"))}
     found = shlex.split(re.sub(r"\{(K-1|K|B|set|passes|crossed)\}", lambda match: str(texts[match[1]]), method))
     wants_more = found[0] in (XCLASS, VW, MERGED) and "{set}" not in method
     return found + (shlex.split(EXTRA.get(name, "")) if wants_more else [])
@@ -57,10 +62,8 @@ def words_of(method: str, name: str, classes: int) -> list[str]:
 def run(tool: str, words: list[str], folder: Path, limit: int | None = None) -> Record:
     """Train and test a method in the folder of a set, which has train.vw and test.vw, or the same as .csv or .npy.
 
-    Parameters
-    ----------
-    tool, words : what `words_of` returns
-    limit : CPU seconds after which a process is stopped; the record then has only `stopped`
+    Tool and words are what `words_of` returns. A process is stopped after `limit` CPU seconds; the record then has
+    only `stopped`.
     """
     kind = next(kind for kind in FORMATS if (folder / f"train.{kind}").exists())
     record: Record = {f"{part}_examples": count(folder / f"{part}.{kind}") for part in ("train", "test")}
@@ -249,7 +252,7 @@ def _child(tool: str, words: list[str], folder: Path, kind: str, limit: int | No
         }
     record = _seconds(steps)
     for one in steps.values():
-        record |= peers.last_record(one)
+        record |= json.loads(one.stderr.strip().splitlines()[-1])  # the seconds and the error of a test
     return record
 
 

@@ -36,10 +36,10 @@ from pathlib import Path
 
 from scripts.lib import papers, peers, runner, search
 from scripts.lib.command_line import names, run
-from scripts.lib.data_sets import WARM_UP_LINES, classes_in, file_in, unpack
+from scripts.lib.data_sets import WARM_UP_LINES, file_in, lines_in, local_file, unpack
 from scripts.lib.experiments import EXPERIMENTS, REPOSITORY, VW_LOMTREE, VW_TREE, Experiment
 from scripts.lib.papers import MEASURES, OF_FILES, WHILE_LEARNING, Row, as_typed, figures, measured, spreads
-from scripts.lib.processes import ROOT, TOOLS, BenchError, measure
+from scripts.lib.processes import ROOT, TOOLS, BenchError, machine, measure
 from scripts.lib.results import ResultStore, binomial_interval, chi_squared_test, hoeffding_interval, table, test_error
 from xclass.system import memory
 
@@ -48,27 +48,19 @@ TIMED = 9  # times over that a test file is predicted, besides once
 AUDITED = 200  # examples whose evaluations are counted
 SIZES = {"enwik8": 36_445_475, "enwik9": 322_592_222}
 OURS = ("--router_weight", "--recall_stop", "--candidate_margin", "--layout", "--shuffle", "--max_predictors")
-ENDINGS = ("", ".gz", ".bz2", ".xz", ".zip")
+training_examples = functools.cache(functools.partial(lines_in, name="train.vw"))
 
 
 @dataclass
 class Place:
-    """Hold where the data of a set are and what becomes of them.
-
-    Attributes
-    ----------
-    script, which : the script, and the set if it has several
-    work : folder of the set; `folder` in it has train.vw, test.vw and labels.txt
-    data : folder that the user gave, or None
-    prefix : beginning of the names of the source's files, of a set of the repository
-    """
+    """Hold where the data of a set are and what becomes of them."""
 
     given: argparse.Namespace
     script: str
-    work: Path
-    data: Path | None
-    which: str = ""
-    prefix: str = ""
+    work: Path  # whose `folder` has train.vw, test.vw and labels.txt
+    data: Path | None  # that the user gave
+    which: str = ""  # the set, if the script has several
+    prefix: str = ""  # of the names of the source's files, of a set of the repository
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -176,8 +168,12 @@ def convert(place: Place, limit: str, out: str) -> None:
     """Fetch the files of the first origin that can be had and convert them."""
     whole = "" if limit else f"--classes {place.experiment.classes}"
     texts = {"limit": limit, "whole": whole, "folder": str(place.folder), **place.environment}
-    held = lambda origin: all(local(place, file.split()[0]) for file in origin.files)  # noqa: E731
-    origins = sorted(place.experiment.origins, key=lambda origin: not held(origin))
+    folders = [folder for folder in (place.data, place.work / "raw") if folder]
+    lacking = {
+        origin: sum(not any(local_file(folder, file.split()[0]) for folder in folders) for file in origin.files)
+        for origin in place.experiment.origins
+    }
+    origins = sorted(lacking, key=lambda origin: lacking[origin] > 0)
     for origin in origins:
         try:
             paths = [fetch(place, papers.substituted(file, texts)) for file in origin.files]
@@ -193,13 +189,6 @@ def convert(place: Place, limit: str, out: str) -> None:
                 place, f"{filled} {limit if last and len(origin.commands) == 1 else ''} {out if last else ''}".strip()
             )
         return
-
-
-def local(place: Place, name: str) -> bool:
-    """Return whether a file of the source is there already, plain or packed."""
-    stem = next((name[: -len(end)] for end in ENDINGS[1:] if name.endswith(end)), name)
-    folders = [folder for folder in (place.data, place.work / "raw") if folder]
-    return any((folder / f"{stem}{end}").is_file() for folder in folders for end in (*ENDINGS, ".Z"))
 
 
 def centred(place: Place) -> Path:
@@ -220,7 +209,7 @@ def find_set(place: Place) -> bool:
     for folder in (place.data / place.which, place.data / Path(files).parent, place.data):
         for prefix in dict.fromkeys((place.prefix, "")):
             named = prefix or folder != place.data  # train.txt of DATA itself might be that of any set
-            if files and named and any((folder / f"{prefix}train.txt{end}").is_file() for end in ENDINGS):
+            if files and named and local_file(folder, f"{prefix}train.txt"):
                 place.data, place.prefix = folder, prefix
                 return True
         if folder != place.data and given_files(folder):
@@ -242,21 +231,11 @@ def program() -> str:
     return digest.hexdigest()[:16]
 
 
-@functools.cache
-def training_examples(folder: str) -> int:
-    """Return the number of training examples in a folder, 0 if they are not there yet."""
-    path = file_in(Path(folder), "train.vw")
-    if path is None:
-        return 0
-    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-        return sum(1 for line in file if line.strip())
-
-
 def words_of(place: Place, row: Row, classes: int) -> list[str]:
     """Return the options by which a row learns."""
     words = [*papers.METHODS[row.method].split(), *row.options]
     words = [word.replace("{K}", str(classes)).replace("{K-1}", str(classes - 1)) for word in words]
-    n = training_examples(str(place.counted)) or place.experiment.examples
+    n = training_examples(place.counted) or place.experiment.examples
     words = [word.replace("{1/10N}", f"{1 / (10 * max(1, n)):.3g}") for word in words]
     if place.given.peers and "--shuffle" in words:
         del words[words.index("--shuffle") : words.index("--shuffle") + 2]
@@ -470,8 +449,7 @@ def make_row(place: Place, row: Row, store: ResultStore, peer_store: ResultStore
         print(f"published: {title}: {row.figures}")
         return record
     folder = centred(place) if row.centred else place.folder
-    known = file_in(place.counted, "labels.txt") is not None
-    classes = classes_in(place.counted) if known else place.experiment.classes or 1000
+    classes = lines_in(place.counted, "labels.txt") or place.experiment.classes or 1000
     words = words_of(place, row, classes)
     if row.kind == "tuned" and not given.probes:
         print(f"left out: {title}: these options are not published; --probes 59 looks for them")
@@ -580,6 +558,11 @@ def make_table(place: Place) -> int:
     if not records:
         print("no rows: none of the methods asked for is there")
         return 0
+    stored = ResultStore(place.given.json)
+    for record in (one for one in records if one["found"]):
+        key = {"set": place.which or place.script, "method": record["row"].method, "setting": record["row"].setting}
+        percent = {"percent": record["found"].get("error"), "classes": lines_in(place.folder, "labels.txt")}
+        stored.get(key, lambda own=record["found"] | percent: {**own, "error": None, **machine()})
     title = f"{place.experiment.title}{f', {place.which}' if place.which else ''}"
     title += " (--small: a cut, not comparable with the paper)" if place.given.small else ""
     text = f"{title}\n\n{table(HEAD, (line for record in records for line in cells(record)))}"
@@ -611,6 +594,7 @@ def parsed() -> argparse.Namespace:
                         "standard deviation (the papers: 3)")  # fmt: skip
     parser.add_argument("--sets", type=names, metavar="A,B", help="these sets only, where a script has several")
     parser.add_argument("--work", type=Path, metavar="DIR", help="where files go (default: paper_data/SET)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
     at = next((word for word in sys.argv[1:] if word in EXPERIMENTS), None)
     if at and {"-h", "--help"} & set(sys.argv):
         parser.description = f"{EXPERIMENTS[at].about}\n{__doc__}"
