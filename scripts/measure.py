@@ -1,6 +1,8 @@
 """Measure methods on sets in processes of their own, and print a table and draw a figure of what was measured.
 
     python -m scripts.measure NAME DATA_DIR [--sets A,B] [--json FILE] [--plot FILE]
+    python -m scripts.measure NAME --json FILE --page
+    python -m scripts.measure pages
     python -m scripts.measure any DATA_DIR --sets clinc150 --methods 'tree=xclass --cpt {K};VW --ect {K} -b 24'
     python -m scripts.measure any --stream even --axis classes --values 100,1000 --methods 'xclass --cpt {K}'
 
@@ -9,6 +11,10 @@ folder for each set, as scripts/lib/data_sets.py says, or with train.csv and tes
 Methods are separated by semicolons; they are names of the measurement's, or `NAME=TOOL WORDS`, see runner.py there.
 What is in the file of --json is not measured again, and without DATA_DIR it is shown alone. Methods of a tool that is
 not installed are left out.
+
+With --page, docs/figures keeps the medians that the tables of NAME show, with their commands, dates and versions, and
+the pages get these tables, as scripts/lib/tables.ini describes; `pages` writes all tables from docs/figures. NAME may
+also be a table of figures that another command with --json has measured.
 
 Streams are generated, `--examples` to learn and as many to test: with `even`, classes are equally likely and nine words
 in ten tell the class; with `power_law`, the frequency of class i is proportional to i^-.8, a third of the words are
@@ -26,20 +32,19 @@ import functools
 import itertools
 import os
 import shlex
-import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scripts.lib import peers, plots, runner, streams
+from scripts.lib import peers, plots, runner, streams, tables
 from scripts.lib.command_line import names, new_parser, numbers, run, work_folder
 from scripts.lib.data_sets import prepare
 from scripts.lib.measurements import MEASUREMENTS, Measurement
 from scripts.lib.processes import BenchError, machine
-from scripts.lib.results import ResultStore, geometric_mean, table
+from scripts.lib.results import ResultStore
+from scripts.lib.tables import Record
 
-ANY = Measurement("what the command line says", {})
 OF_STREAM = ("classes", "features")
 COLOURS = {"xclass": "tab:red", "VW": "tab:blue", "napkinXC": "tab:green", "fastText": "tab:orange"}
 TITLES = {  # of axes of figures
@@ -50,22 +55,6 @@ TITLES = {  # of axes of figures
     "learn_regressors_per_label": "regressors scored per label",
     "multiplier": "squared loss / regressors' squared loss",
 }  # fmt: skip
-Record = dict[str, Any]
-
-
-class Blank:
-    """Stand for what was not measured: a cell that is empty in any format."""
-
-    def __format__(self, how: str) -> str:
-        return ""
-
-
-class View(dict):
-    """The figures of a record by the names that cells use."""
-
-    def __missing__(self, name: str) -> Blank:
-        return Blank()
-
 
 # -- measuring --------------------------------------------------------------------------------------------------------
 
@@ -103,14 +92,14 @@ def folder_of(given: argparse.Namespace, wanted: Measurement, name: str, value: 
 def part_of(folder: Path, given: argparse.Namespace, wanted: Measurement) -> Path:
     """Return the folder of the part of a set that is used: the first lines, or without the test file, or with more."""
     own = folder / "part"
-    if not (given.holdout or wanted.tested or wanted.lines) or own.exists():
+    if not (wanted.holdout or wanted.tested or wanted.lines) or own.exists():
         return own if own.exists() else folder
     kind = next(kind for kind in runner.FORMATS if (folder / f"train.{kind}").exists())
     n, tests = (min(wanted.lines or sys.maxsize, runner.count(folder / f"{part}.{kind}")) for part in ("train", "test"))
     own.mkdir()
-    last = n * 9 // 10 if given.holdout else n
+    last = n * 9 // 10 if wanted.holdout else n
     runner.cut(folder, kind, "train", "part/train", last)
-    runner.cut(folder, kind, *(("train", "part/test", n, last) if given.holdout else ("test", "part/test", tests)))
+    runner.cut(folder, kind, *(("train", "part/test", n, last) if wanted.holdout else ("test", "part/test", tests)))
     if wanted.tested and kind == "vw":
         test = (own / "test.vw").read_bytes().splitlines(keepends=True)
         with open(own / "test.vw", "wb") as file:
@@ -129,10 +118,14 @@ def with_options(tool: str, words: list[str], more: list[str]) -> list[str]:
 def measured(given: argparse.Namespace, wanted: Measurement, store: ResultStore, work: Path) -> list[Record]:
     """Measure what is not stored; return the records of all sets, methods and values."""
     found = []
-    methods = {name: text for name, text in wanted.methods.items() if not peers.missing(text.split()[0])}
-    peers.say_what_is_missing(text.split()[0] for text in wanted.methods.values())
+    lacking = [
+        tool for tool in dict.fromkeys(text.split()[0] for text in wanted.methods.values()) if peers.missing(tool)
+    ]
+    for tool in lacking:
+        print(f"peers: {tool} is not installed and left out", file=sys.stderr)
+    methods = {name: text for name, text in wanted.methods.items() if text.split()[0] not in lacking}
     values = wanted.values if wanted.axis not in ("", "curve") else (None,)
-    ways = {"lines": wanted.lines, "holdout": given.holdout}
+    ways = {"lines": wanted.lines, "holdout": wanted.holdout}
     ways |= {"examples": given.examples, "features": given.features} if wanted.stream else {}
     for name, value in itertools.product((wanted.stream,) if wanted.stream else wanted.sets, values):
         folder, classes = folder_of(given, wanted, name, value, work)
@@ -159,112 +152,10 @@ def made_of(about: Record, tool: str, words: list[str], folder: Path, limit: int
     return {**about, **runner.run(tool, words, folder, limit), **machine()}
 
 
-# -- showing ----------------------------------------------------------------------------------------------------------
+# -- drawing ----------------------------------------------------------------------------------------------------------
 
 
-def view(record: Record) -> View:
-    """Return the figures of a record, and what follows from them."""
-    see = View({name: value for name, value in record.items() if isinstance(value, int | float | str)})
-    see["value"] = record["value"]
-    for prefix, figures in (("learn", record.get("learned", {})), ("test", record.get("tested", {}))):
-        see |= {f"{prefix}_{name}": value for name, value in figures.items()}
-    if record.get("error") is not None:
-        see |= {"percent": 100 * record["error"], "accuracy": 100 - 100 * record["error"]}
-    if "average_loss" in record.get("learned", {}):
-        see["learned"] = 100 * (record["learned"]["average_loss"] or 0)
-    for k, share in zip(runner.RANKS, record.get("precision", ()), strict=False):
-        see[f"p{k}"] = 100 * share
-    for name, share in (("mb", "memory"), ("file_mb", "file_bytes")):
-        see |= {name: record[share] / 1e6} if share in record else {}
-    see |= {"mb_s": see["file_mb"] / max(record["read_cpu"], 1e-9)} if "read_cpu" in record else {}
-    see |= {f"{name.removeprefix('learn_bytes_')}_mb": see[name] / 1e6 for name in list(see) if "learn_bytes_" in name}
-    for task, start, us in (("train", "start_cpu", "us"), ("test", "test_start_cpu", "test_cpu_us")):
-        if start in record:
-            spent = record[f"{task}_cpu"] - record[start]
-            see |= {us: 1e6 * spent / record[f"{task}_examples"]} | ({"cpu": spent} if task == "train" else {})
-    for task, us in (("train", "wall_us"), ("test", "test_us")):
-        if task in record and f"{task}_examples" in record:
-            see[us] = 1e6 * record[task] / record[f"{task}_examples"]
-    if "learn_regressors_squared_loss" in see:  # of the examples whose label was known, as in the PECOC paper
-        n, new = record["train_examples"], see["learn_labels_without_probability"]
-        known = (see["learn_squared_loss"] * n - new) / max(n - new, 1)
-        see["multiplier"] = known / max(see["learn_regressors_squared_loss"], 1e-12)
-    return see
-
-
-def medians(records: list[Record]) -> list[Record]:
-    """Return a record for each set, method and value, with the medians of its repetitions."""
-    groups: dict[tuple, list[Record]] = {}
-    for record in records:
-        groups.setdefault((record["set"], record["method"], record["value"]), []).append(record)
-    return [
-        {**of_one[0], **{name: statistics.median(one[name] for one in of_one)
-                         for name, value in of_one[0].items() if isinstance(value, float)}}
-        for of_one in groups.values()
-    ]  # fmt: skip
-
-
-def points(records: list[Record], wanted: Measurement) -> list[View]:
-    """Return what is shown: the views of records, and for a curve, one for each value."""
-    if wanted.axis == "curve":
-        return [
-            View(view(record) | {"value": n, "progressive": 100 * loss})
-            for record in records
-            for n, loss in record.get("curve", ())
-            if n in wanted.values or n == record["train_examples"]
-        ]
-    seen = {(one["set"], one["method"], one["value"]): view(one) for one in medians(records)}
-    for (name, method, value), own in seen.items():
-        other = seen.get((name, wanted.beside.get(method), value))
-        own |= {"ratio": own["train"] / other["train"]} if other else {}
-    return list(seen.values())
-
-
-def cell_of(cell: str, see: View | None) -> str:
-    """Return what a cell shows, nothing if there is no record."""
-    return "" if see is None else f"> {see['stopped']} s" if "stopped" in see else cell.format_map(see)
-
-
-def tables(seen: list[View], wanted: Measurement) -> Iterator[str]:
-    """Yield Markdown: a table of columns, a table of sets, or a table of the values for each set."""
-    found = {(see["set"], see["method"], see["value"]): see for see in seen}
-    sets, methods, values = (list(dict.fromkeys(key[i] for key in found)) for i in range(3))
-    titles = {see["set"]: see["set"] for see in seen}
-    if wanted.axis != "classes":
-        titles |= {see["set"]: f"{see['set']}, {see['classes']:,}" for see in seen if see["classes"]}
-    if wanted.columns:
-        rows = []
-        for name, method, value in found:
-            see = found[name, method, value]
-            cells = [cell_of(cell, see).strip(" /") for cell in wanted.columns.values()]
-            rows.append([titles[name], method, *([str(value)] if wanted.axis else []), *cells])
-        heads = ["set", "method", *([wanted.axis] if wanted.axis else []), *wanted.columns]
-        full = [i for i, head in enumerate(heads) if i < 2 or any(row[i] for row in rows)]
-        yield table([heads[i] for i in full], ([row[i] for i in full] for row in rows))
-        for method in wanted.beside:
-            ratios = [see["ratio"] for see in seen if see["method"] == method and "ratio" in see]
-            if ratios:
-                both = f"{method} to {wanted.beside[method]}"
-                yield f"\nGeometric mean of the ratios of {both}: {geometric_mean(ratios):.2f}"
-        return
-    if not wanted.axis:
-        least = {name: min((see["percent"] for see in seen if see["set"] == name and "percent" in see), default=None)
-                 for name in sets}  # fmt: skip
-        rows = []
-        for method in methods:
-            cells = [cell_of(wanted.cell, found.get((name, method, None))) for name in sets]
-            best = [(found.get((name, method, None)) or {}).get("percent") == least[name] is not None for name in sets]
-            rows.append([method, *(f"**{cell}**" if mark else cell for cell, mark in zip(cells, best, strict=True))])
-        yield table(["", *(titles[name] for name in sets)], rows)
-        return
-    for name in sets:
-        rows = []
-        for method in methods:
-            rows.append([method, *(cell_of(wanted.cell, found.get((name, method, value))) for value in values)])
-        yield table([titles[name], *(f"{wanted.axis} {value}" for value in values)], rows) + "\n"
-
-
-def draw(seen: list[View], wanted: Measurement, file: Path) -> None:
+def draw(seen: list[Record], wanted: Measurement, file: Path) -> None:
     """Draw a panel for each set and each figure, a line or a point for each method."""
     across, *up = wanted.plot
     pyplot, sets = plots.plotting(), list(dict.fromkeys(see["set"] for see in seen))
@@ -280,7 +171,7 @@ def draw(seen: list[View], wanted: Measurement, file: Path) -> None:
         area, labelled = areas.flat[row * wide + column], []
         for method in dict.fromkeys(see["method"] for see in seen):
             pairs = [(see[across], see[name]) for see in seen if (see["set"], see["method"]) == (one, method)
-                     and not isinstance(see[across], Blank) and not isinstance(see[name], Blank)]  # fmt: skip
+                     and see.get(across) is not None and see.get(name) is not None]  # fmt: skip
             if wanted.axis:
                 area.plot(*zip(*pairs, strict=True), "o-", markersize=4, label=method) if pairs else None
             elif pairs:
@@ -306,9 +197,9 @@ def draw(seen: list[View], wanted: Measurement, file: Path) -> None:
 
 def chosen(given: argparse.Namespace) -> Measurement:
     """Return the measurement that the command line describes."""
-    wanted = MEASUREMENTS.get(given.name, ANY)
-    changes: Record = {name: value for name in ("sets", "axis", "values", "stream", "repetitions", "lines", "tested")
-                       if (value := getattr(given, name)) is not None}  # fmt: skip
+    wanted = tables.measured(given.name)
+    changeable = ("sets", "axis", "values", "stream", "repetitions", "lines", "tested", "holdout")
+    changes: Record = {name: value for name in changeable if (value := getattr(given, name)) is not None}
     if given.methods:
         pairs = [(text, text) if "=" not in text.split(" ")[0] else text.split("=", 1) for text in given.methods]
         changes["methods"] = {name: wanted.methods.get(text, text) for name, text in pairs}
@@ -318,7 +209,7 @@ def chosen(given: argparse.Namespace) -> Measurement:
             raise BenchError(f"--methods: {strange[0]!r} is none of {', '.join(known)} with words{names_of}")
     changes |= {"sets": ()} if given.stream else {}
     wanted = dataclasses.replace(wanted, **changes)
-    if not wanted.methods or not ((given.data_dir and wanted.sets) or wanted.stream or given.json):
+    if not given.json and not (wanted.methods and ((given.data_dir and wanted.sets) or wanted.stream)):
         raise BenchError("give --methods, and DATA_DIR with --sets, or --stream, or --json with what was measured")
     if bool(wanted.axis) != bool(wanted.values):
         raise BenchError("--axis and --values belong together")
@@ -331,9 +222,11 @@ def chosen(given: argparse.Namespace) -> Measurement:
 def main() -> None:
     """Measure what is not stored, print the tables and draw."""
     parser = new_parser(__doc__)
-    parser.add_argument("name", choices=[*MEASUREMENTS, "any"], metavar="NAME", help=", ".join([*MEASUREMENTS, "any"]))
+    known = dict.fromkeys((*MEASUREMENTS, *tables.TABLES, "any", "pages"))
+    parser.add_argument("name", choices=known, metavar="NAME", help=", ".join(known))
     parser.add_argument("data_dir", type=Path, nargs="?", metavar="DATA_DIR")
     parser.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
+    parser.add_argument("--page", action="store_true", help="write the tables of the pages with what FILE has")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="the picture")
     parser.add_argument("--work", type=Path, metavar="DIR", help="for the files; a temporary one by default")
     parser.add_argument("--sets", type=names, metavar="A,B")
@@ -347,10 +240,14 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=100_000, help="of a stream (default: 100000)")
     parser.add_argument("--lines", type=int, metavar="N", help="use the first N lines of each file")
     parser.add_argument("--tested", type=int, metavar="N", help="repeat the test file until it has N lines")
-    parser.add_argument("--holdout", action="store_true", help="test on the last tenth of the training file")
+    parser.add_argument(
+        "--holdout", action="store_const", const=True, help="test on the last tenth of the training file"
+    )
     parser.add_argument("--repetitions", type=int, metavar="R", help="runs of which medians are shown")
     parser.add_argument("--limit", type=int, metavar="SECONDS", help="of CPU time, at which a process is stopped")
     given = parser.parse_args()
+    if given.name == "pages":
+        return tables.write_pages()
     wanted = chosen(given)
     if given.plot:
         plots.plotting()  # an error before anything is measured
@@ -358,8 +255,14 @@ def main() -> None:
         store = ResultStore(given.json)
         measures = given.data_dir or wanted.stream
         records = measured(given, wanted, store, work) if measures else [{"value": None} | one for one in store.records]
-        seen = points(records, wanted)
-    print(*tables(seen, wanted), sep="\n")
+        seen = tables.points(records, wanted)
+    of_pages = [name for name, own in tables.TABLES.items() if given.name in (name, own.measurement)]
+    every = [tables.of_measurement(wanted), *(tables.TABLES[name] for name in of_pages)]
+    print(*(tables.shown(own, seen) for own in every if tables.chosen(own, seen)), sep="\n\n")
+    if given.page:
+        for name in of_pages:
+            tables.store(name, records)
+        tables.write_pages()
     if given.plot:
         draw(seen, wanted, given.plot)
 

@@ -29,9 +29,9 @@ def new_parser(doc: str) -> argparse.ArgumentParser:
     )
 
 
-def names(text: str) -> list[str]:
+def names(text: str, separator: str = ",") -> list[str]:
     """Return the words of a comma-separated list."""
-    return [word.strip() for word in text.split(",")]
+    return [word.strip() for word in text.split(separator)]
 
 
 def numbers(text: str) -> list[float]:

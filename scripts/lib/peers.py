@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from scripts.lib.processes import Run
-
 XCLASS, VW, NAPKIN, FASTTEXT, SKLEARN = "xclass", "VW", "napkinXC", "fastText", "scikit-learn"
 ESTIMATOR, READING, CALLS = "estimator", "reading", "calls"
 PACKAGES = {VW: "vowpalwabbit", NAPKIN: "napkinxc", FASTTEXT: "fasttext", SKLEARN: "sklearn", ESTIMATOR: "sklearn"}
@@ -125,18 +123,6 @@ def forgotten(tool: str, words: list[str]) -> list[str]:
     return words[at : at + 2] if at is not None else []
 
 
-def last_record(test: Run) -> dict[str, float]:
-    """Return the seconds and the error that a child writes after a test."""
-    return json.loads(test.stderr.strip().splitlines()[-1])
-
-
 def missing(tool: str) -> bool:
     """Return whether the package of a tool is not installed."""
     return tool in PACKAGES and importlib.util.find_spec(PACKAGES[tool]) is None
-
-
-def say_what_is_missing(tools: Iterable[str]) -> None:
-    """Print those of the tools that are not installed."""
-    for tool in dict.fromkeys(tools):
-        if missing(tool):
-            print(f"peers: {tool} is not installed and left out", file=sys.stderr)

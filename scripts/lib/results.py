@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import statistics
 import sys
 from collections.abc import Callable, Iterable
@@ -76,13 +77,19 @@ class ResultStore:
         result = make()
         self.records.append({**key, **result})
         if self.path:
-            self.path.write_text(json.dumps(self.records, indent=1) + "\n", encoding="utf-8")
+            self.path.write_text(lines_of(self.records), encoding="utf-8")
         print(f"{key}: {result}"[:300], file=sys.stderr, flush=True)
         return result
 
 
+def lines_of(records: list[dict]) -> str:
+    """Return records as JSON, one a line."""
+    return "[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n"
+
+
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table whose first column is aligned to the left and the others to the right."""
-    heads = list(heads)
-    lines = ["| " + " | ".join(heads) + " |", "| --- |" + " --: |" * (len(heads) - 1)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    """Return a Markdown table whose first column is aligned to the left, as are the others that have no figures."""
+    heads, rows = list(heads), [list(row) for row in rows]
+    of_figures = [i > 0 and any(re.match(r"[*> .-]*\d", row[i]) for row in rows) for i in range(len(heads))]
+    lines = [heads, ["--:" if right else "---" for right in of_figures], *rows]
+    return "\n".join(re.sub(r"  +", " ", f"| {' | '.join(row)} |") for row in lines)

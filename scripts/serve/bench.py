@@ -9,7 +9,8 @@ connection, and, to xclass alone, on 50 connections, each of which sends a line 
 each request has one example, and each client sends one when its last one is answered.
 
 Prints Markdown tables of medians over the rounds: lines or predictions a second, milliseconds until the answer, and CPU
-microseconds of the server for a request. --json keeps the rounds.
+microseconds of the server for a request. --json keeps the rounds, of which `python -m scripts.measure serving_lines
+--json FILE --page`, and the same with serving_http, make the tables of docs/serving.md.
 """
 
 from __future__ import annotations
@@ -24,16 +25,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
-from typing import TypeAlias
 
 from scripts.lib.command_line import new_parser, run
-from scripts.lib.processes import BenchError, cpu_seconds
-from scripts.lib.results import table
+from scripts.lib.processes import BenchError, cpu_seconds, machine
+from scripts.lib.results import lines_of
+from scripts.lib.tables import Record, of_records
 from scripts.serve import servers
 
 CONNECTIONS, CLIENTS = 50, (1, 8)
-Rounds: TypeAlias = list[dict[str, float]]
 
 
 # -- lines
@@ -56,7 +55,7 @@ def times(port: int, lines: list[bytes], clients: int) -> dict[str, float]:
     return servers.milliseconds(servers.answered(port, lines, clients, lambda answer: answer.endswith(b"\n")))
 
 
-def by_lines(given: argparse.Namespace, folder: Path) -> dict[str, Rounds]:
+def by_lines(given: argparse.Namespace, folder: Path) -> Iterator[Record]:
     """Measure the line protocols."""
     lines = servers.lines(given.lines, given.classes, given.features, 2, labelled=False)
     systems = {"xclass": (servers.xclass, ("-i", "model", "-t"))}
@@ -64,16 +63,14 @@ def by_lines(given: argparse.Namespace, folder: Path) -> dict[str, Rounds]:
         words = ["--oaa", str(given.classes), "-b", str(given.bits), "-d", "train.vw", "--quiet", "-f", "vw"]
         servers.trained(folder, ["-m", "vowpalwabbit", *words])
         systems["VW"] = (servers.vw, ("-i", "vw", "-t"))
-    found: dict[str, Rounds] = {system: [] for system in systems}
     for _ in range(given.rounds):
         for system, (start, words) in systems.items():
             with start(folder, *words) as (_, port):
                 pipelined(port, lines[:200])
-                found[system].append({"a_second": pipelined(port, lines), **times(port, lines[: given.single], 1)})
+                figures = {"a_second": pipelined(port, lines), **times(port, lines[: given.single], 1)}
                 if system == "xclass":
-                    many = times(port, lines, CONNECTIONS)
-                    found[system][-1] |= {f"many_{key}": value for key, value in many.items()}
-    return found
+                    figures |= {f"many_{key}": value for key, value in times(port, lines, CONNECTIONS).items()}
+                yield {"set": "lines", "method": system, **figures}
 
 
 # -- HTTP
@@ -111,11 +108,10 @@ def xclass_by_http(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]
         yield process, port
 
 
-def by_http(given: argparse.Namespace, folder: Path) -> dict[str, Rounds]:
+def by_http(given: argparse.Namespace, folder: Path) -> Iterator[Record]:
     """Measure single predictions over HTTP, by the number of clients."""
     lines = servers.lines(given.single, given.classes, given.features, 2, labelled=False)
     requests = [request("/v1/predict", {"lines": [line.decode().strip()]}) for line in lines]
-    found: dict[str, Rounds] = {str(clients): [] for clients in CLIENTS}
     for _ in range(given.rounds):
         with xclass_by_http(folder) as (process, port):
             load(port, requests[:50], 1)
@@ -123,15 +119,8 @@ def by_http(given: argparse.Namespace, folder: Path) -> dict[str, Rounds]:
                 began, used = time.perf_counter(), cpu_seconds(process.pid)
                 figures = servers.milliseconds(load(port, requests, clients))
                 seconds, used = time.perf_counter() - began, cpu_seconds(process.pid) - used
-                n = len(requests)
-                found[str(clients)].append({"a_second": n / seconds, **figures, "cpu_us": used / n * 1e6})
-    return found
-
-
-def shown(rounds: Rounds, *keys: str) -> list[str]:
-    """Return cells with the medians of figures over the rounds, empty if they were not measured."""
-    medians = (median(one.get(key, 0.0) for one in rounds) for key in keys)
-    return ["" if not value else f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in medians]
+                figures |= {"a_second": len(requests) / seconds, "cpu_us": used / len(requests) * 1e6}
+                yield {"set": "http", "method": "xclass", "value": clients, **figures}
 
 
 def main() -> None:
@@ -155,14 +144,10 @@ def main() -> None:
         learner = (given.learner or f"--oaa {given.classes}").split()
         words = ["-b", str(given.bits), "-d", "train.vw", "--quiet", "-f", "model"]
         servers.trained(folder, ["-m", "xclass", *learner, *words])
-        found = {"lines": by_lines(given, folder), "http": by_http(given, folder)}
-    keys = ("a_second", "p50_ms", "p99_ms", "many_p50_ms", "many_p99_ms")
-    heads = ["system", "lines/s", "one: p50 ms", "p99 ms", f"{CONNECTIONS} connections: p50 ms", "p99 ms"]
-    print(table(heads, ([system, *shown(rounds, *keys)] for system, rounds in found["lines"].items())), end="\n\n")
-    heads, keys = ["clients", "predictions/s", "p50 ms", "p99 ms", "CPU us"], ("a_second", "p50_ms", "p99_ms", "cpu_us")
-    print(table(heads, ([clients, *shown(rounds, *keys)] for clients, rounds in found["http"].items())))
+        found = [{**one, **machine()} for one in (*by_lines(given, folder), *by_http(given, folder))]
+    print(of_records("serving_lines", found), of_records("serving_http", found), sep="\n\n")
     if given.json:
-        given.json.write_text(json.dumps(found, indent=1) + "\n")
+        given.json.write_text(lines_of(found))
 
 
 if __name__ == "__main__":

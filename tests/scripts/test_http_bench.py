@@ -25,10 +25,10 @@ def test_xclass_alone(tmp_path, monkeypatch):
         for part in result.stdout.split("\n\n")
     )
     assert [row[0] for row in lines] == ["xclass"] and all(lines[0])
-    assert [row[0] for row in http] == ["1", "8"]
+    assert [row[:2] for row in http] == [["xclass", "1"], ["xclass", "8"]]
     found = json.loads((tmp_path / "found.json").read_text())
-    for clients, *_, p99, _ in http:
-        (one,) = found["http"][clients]
+    for _, clients, *_, p99, _ in http:
+        (one,) = (one for one in found if one.get("value") == int(clients))
         assert 0 < one["p50_ms"] <= one["p99_ms"] and one["cpu_us"] >= 0 and float(p99) > 0
 
 

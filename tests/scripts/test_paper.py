@@ -19,7 +19,7 @@ from running import ROOT, environment, tool
 from test_convert import compressed
 
 from scripts.convert import fetch
-from scripts.lib import papers, peers, runner
+from scripts.lib import papers, peers, runner, tables
 from scripts.lib.experiments import EXPERIMENTS
 from scripts.lib.results import binomial_interval, chi_squared_test, hoeffding_interval
 from scripts.paper import run
@@ -195,8 +195,8 @@ def test_scripts_of_lists_make_a_table_of_each_set_that_is_there(name, tmp_path,
     assert status == 0, out + err
     assert f"left out: Wiki10-31K: not in DATA={tmp_path}/data" in out
     assert out.count("| paper | xclass |") == 2
-    assert ("| P@3 before learning, % |  | " in out) == (name == "oplt")
-    assert ("| PSP@3, % |  | " in out) == (name == "xmc")
+    assert ("| P@3 before learning, % | | " in out) == (name == "oplt")
+    assert ("| PSP@3, % | | " in out) == (name == "xmc")
     for which in ("EURLex-4K", "ml_cooking"):
         found = json.loads((tmp_path / "work" / which / "small" / "done.json").read_text())
         assert all(one["p1"] > one["p5"] > 10 for one in found)
@@ -205,11 +205,18 @@ def test_scripts_of_lists_make_a_table_of_each_set_that_is_there(name, tmp_path,
 def test_all_methods_run_on_the_sets_that_stand_in(tmp_path, script):
     vw_set(tmp_path / "clinc150")
     words = ["--sets", "clinc150,wordnet", "--small", "--bits", 14, "--work", tmp_path / "work"]
+    words += ["--json", tmp_path / "measured"]
     status, out, err = script("stand_ins", *words, DATA=tmp_path)
     assert status == 0 and "left out: wordnet: not in" in out, out + err
     found = json.loads((tmp_path / "work/clinc150/small/done.json").read_text())
     assert len(found) == 9 and all(0 <= one["error"] < 70 for one in found)
     assert sum("test_squared" in one for one in found) == 6
+    measured = json.loads((tmp_path / "measured").read_text())
+    (row,) = tables.of_records("stand_ins", measured).splitlines()[2:]
+    percents = {one["method"]: f"{one['percent']:.1f}" for one in measured}
+    assert row.replace("*", "").startswith(
+        f"| Sector | clinc150 | 20 | {percents['oaa']} | {percents['recall_tree']} | "
+    )
     assert "--passes 4 --holdout_off -b 14" in out  # of five, cut for --small
 
 
