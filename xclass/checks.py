@@ -25,7 +25,6 @@ import numpy as np
 
 from .abilities import find
 from .api import configuration, model_contents
-from .api.configuration import LearnerUse
 from .api.learner import Learner
 from .api.learner_core import LearnerCore
 from .errors import UsageError, XclassError
@@ -35,6 +34,7 @@ from .reductions import registry
 from .reductions.core import base
 from .reductions.core.base import ReductionRecord
 from .reductions.core.contract import BatchTask
+from .reductions.core.spec import LearnerUse
 from .system import thread_limit
 from .system.printable import short_repr
 
@@ -178,7 +178,7 @@ def builds_a_learner(case: Case) -> None:
     fault = fault_of(case.record)
     assert not fault, fault
     config = configuration.configured(*case.arguments())
-    built: object = case.record.build(configuration.spec_of(config, LearnerUse()))
+    built: object = case.record.build(configuration.spec_of(config))
     assert isinstance(built, base.Reduction), (
         f"the record's 'build' returns {short_repr(built)}; return a Learner of xclass.reductions.core.base"
     )
@@ -254,7 +254,7 @@ def learns_the_same_again(case: Case) -> None:
     with case.learned(lines) as model, case.learned(lines) as again:
         same(state(again), state(model), "learning the same examples again gives another model: is anything unseeded?")
         config = pickle.loads(pickle.dumps(model.core.config))
-        with Learner.of(LearnerCore(config, LearnerUse(scores=True))) as third:
+        with Learner.of(LearnerCore(config.with_values({}, LearnerUse(scores=True)))) as third:
             learn(third, lines)
             same(state(third), state(model), "a learner whose scores are wanted, as by -r, learns another model")
 
@@ -375,8 +375,8 @@ def a_model_predicts_like_its_learner(case: Case) -> None:
             same(loaded.predict_many(test).tolist(), expected, "a loaded model predicts otherwise: see `serialize`")
     contents = model_contents.from_bytes(before)
     use = LearnerUse(loaded=True, testing=True, weights_only=True)
-    core = LearnerCore(configuration.of_model("model", contents.options), use, contents)
-    with Learner.of(core) as loaded:
+    config = configuration.of_model("model", contents.options, use=use)
+    with Learner.of(LearnerCore(config, contents)) as loaded:
         same(loaded.predict_many(test).tolist(), expected, "with what -t loads of a model, predictions differ")
 
 

@@ -25,7 +25,6 @@ import numpy as np
 from .abilities.find import ability
 from .abilities.merge.sources import Sources, not_continued
 from .api import configuration, files, model_contents
-from .api.configuration import LearnerUse
 from .api.learner import Learner
 from .api.learner_core import LearnerCore
 from .api.model_contents import LARGEST_COUNT, ModelContents
@@ -167,8 +166,7 @@ def merged_parts(
 
 
 def restored(contents: ModelContents) -> LearnerCore:
-    config = configuration.of_model("the model in memory", contents.options)
-    return LearnerCore(config, LearnerUse(loaded=True), _copied(contents))
+    return LearnerCore(configuration.of_model("the model in memory", contents.options), _copied(contents))
 
 
 def _read(model: str | PathLike[str] | Learner, name: str) -> _Model:
@@ -389,7 +387,7 @@ def _restored(model: _Model, chosen: Mapping[str, Any]) -> LearnerCore:
     stored = {**chosen, NAMES: model.contents.options.get(NAMES)}
     config = configuration.of_model(model.path, stored)
     with model_contents.naming(model.path):
-        return LearnerCore(config, LearnerUse(loaded=True), _copied(model.contents))
+        return LearnerCore(config, _copied(model.contents))
 
 
 def _copied(contents: ModelContents) -> ModelContents:
@@ -398,8 +396,7 @@ def _copied(contents: ModelContents) -> ModelContents:
 
 
 def _new(chosen: Mapping[str, Any], names: Sequence[str]) -> LearnerCore:
-    config = configuration.of_model("the merged model", {**chosen, NAMES: ",".join(names) or None})
-    return LearnerCore(config, LearnerUse(loaded=True))
+    return LearnerCore(configuration.of_model("the merged model", {**chosen, NAMES: ",".join(names) or None}))
 
 
 def _merge_totals(target: LearnerCore, models: Sequence[_Model], base: _Model | None) -> None:

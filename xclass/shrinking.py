@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .api import configuration, files, model_contents
-from .api.configuration import LearnerUse
 from .api.learner import load
 from .api.learner_core import LearnerCore
 from .api.model_contents import ModelContents
@@ -25,7 +24,7 @@ from .kernels import tagged_format
 from .kernels.jit import activate, jit
 from .model import compact_columns
 from .model.stored_arrays import Arrays, Stored
-from .reductions.core.spec import Wanted
+from .reductions.core.spec import LearnerUse
 from .system import thread_limit
 from .text import reader
 
@@ -84,7 +83,7 @@ def shrunk(path: str, size: int | None = None, bits: int | None = None, keep: fl
     config = configuration.of_model(path, contents.options).with_values({"predict_only_model": True})
     whole = dict(contents.arrays)
     with model_contents.naming(path):
-        learner = LearnerCore(config, LearnerUse(loaded=True), contents._replace(arrays=dict(whole)))
+        learner = LearnerCore(config, contents._replace(arrays=dict(whole)))
     with learner:
         reduced = learner.contents()
         tables = tables_of(reduced.arrays, whole)
@@ -125,7 +124,7 @@ def loss(path: str, source: reader.ReaderOptions) -> Loss:
         record = model.config.reduction
         counted = Progress(record.labels, None)
         batches = (batch for _, batch in files.batches(model, source))
-        for task in thread_limit.each(model.predict(batches, Wanted(example_probabilities=record.probabilities))):
+        for task in thread_limit.each(model.predict(batches, LearnerUse(example_probabilities=record.probabilities))):
             counted.count(task)
             assert task.prediction is not None  # the stages have set it
             is_wrong = task.prediction != task.batch.label

@@ -41,7 +41,6 @@ from .kernels import jit
 from .model import model_file
 from .options.declare import all_options, as_words, long_flag, options_of
 from .reductions.core.contract import BatchTask
-from .run import learner_use
 from .run.report.console import Console
 from .run.run import Local, Run
 from .system import exclusive, output_file
@@ -435,7 +434,7 @@ def _configured(words: Sequence[str]) -> tuple[Config, list[str], ModelContents 
                     raise UsageError(f"{long_flag(option)} has no effect without data: give data=FILE, or leave it out")
     model = given.get("initial_regressor")
     contents = model_contents.load(model) if model is not None else None
-    return resolved(given, contents, defaults=learner_use.with_defaults), notes, contents
+    return resolved(given, contents), notes, contents
 
 
 COLLECTIONS = 20  # of garbage, before a Workspace that the program may have dropped counts as in use

@@ -17,14 +17,12 @@ from xclass import merging
 from xclass.api import model_contents
 from xclass.cli import arguments
 from xclass.cli import command as cli
+from xclass.cli.declared import resolved
 from xclass.cluster import delta, round_length, shards
 from xclass.cluster.averaging import Averaging
 from xclass.cluster.part_learner import PartLearner
 from xclass.errors import DataError
 from xclass.kernels import jit
-from xclass.options import resolve
-from xclass.reductions import presets
-from xclass.run import learner_use
 
 CASES = {
     "scalar": [],
@@ -44,9 +42,7 @@ UNTAGGED = {
 def config_of(words):
     groups, reductions = cli.option_groups()
     typed = arguments.read(groups, reductions, words)
-    return resolve.resolve(
-        typed, None, groups, reductions, presets=presets.PRESETS, resolve_defaults=learner_use.with_defaults
-    )
+    return resolved(typed, None)
 
 
 def read_only(value):

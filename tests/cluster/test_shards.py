@@ -7,40 +7,23 @@ import numpy as np
 import pytest
 
 from xclass.api import configuration
-from xclass.cli import command as cli
+from xclass.cli.declared import resolved
 from xclass.cluster import shards
 from xclass.cluster.shards import DataPart, PartFiles, PartReader
 from xclass.data.class_names import Names
 from xclass.data.schema import Schema
 from xclass.errors import DataError, UsageError
-from xclass.options import resolve
-from xclass.reductions import presets
-from xclass.run import learner_use
 from xclass.text import urls
 
 
 def config_of(**given):
-    groups, reductions = cli.option_groups()
-    return resolve.resolve(
-        {"oaa": 9, **given},
-        None,
-        groups,
-        reductions,
-        presets=presets.PRESETS,
-        resolve_defaults=learner_use.with_defaults,
-    )
+    return resolved({"oaa": 9, **given}, None)
 
 
 def lines_of(part, position=0, **given):
     """Return the positions and labels of a part after a position."""
     config = config_of(**given)
-    reader = PartReader(
-        part,
-        config,
-        Names(),
-        configuration.label_range(config, configuration.spec_of(config, configuration.NEW_LEARNER)),
-        Schema(),
-    )
+    reader = PartReader(part, config, Names(), configuration.label_range(config), Schema())
     found = [(line.tolist(), batch.label.tolist()) for batch, line in reader.after(position)]
     return [line for lines, _ in found for line in lines], [int(y) for _, labels in found for y in labels]
 

@@ -264,7 +264,7 @@ def test_the_best_learned_class_replaces_one_without_examples():
     model = XClassifier("oaa", bits=14, max_classes=5).partial_fit(X, y)
     model.learner_.learn_many(X, np.full(len(y), 5))  # behind the back of the estimator: class 5 is always best
     assert set(model.learner_.predict_many(X)) == {5}
-    model.learner_.core.reduction.want(xclass.api.learner.Wanted())
+    model.learner_.core.reduction.want(xclass.api.learner.LearnerUse())
     _, p = model.learner_.probabilities(X)
     assert_array_equal(model.predict(X), p[:, :3].argmax(axis=1) + 1)
     assert_array_equal(model.predict_top_k(X, 3)[0][:, 0], model.predict(X))

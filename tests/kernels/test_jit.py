@@ -8,7 +8,6 @@ import pytest
 from compiled_names import NOTE_COMPILED
 
 from xclass import Learner
-from xclass.api.configuration import LearnerUse
 from xclass.kernels import jit
 from xclass.run import warm_up
 from xclass.system import thread_limit
@@ -131,7 +130,7 @@ def test_without_room_for_another_process_this_one_compiles(monkeypatch):
     learned = []
     monkeypatch.setattr(warm_up, "parts", lambda learner, learn, reads: {"a": lambda: learned.append(learn), "b": None})
     with Learner("oaa", classes=2) as model:
-        warm_up.prepare(model.core.config, LearnerUse(), model.core.reduction, True)
+        warm_up.prepare(model.core.config, model.core.reduction, True)
     assert learned == [True]
 
 

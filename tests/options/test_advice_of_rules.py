@@ -5,13 +5,14 @@ import re
 
 import pytest
 
+from xclass.api.configuration import with_defaults
 from xclass.cli import arguments
 from xclass.cli import command as cli
 from xclass.errors import UsageError
 from xclass.options import resolve as options_resolve
 from xclass.options.declare import long_flag, options_of
 from xclass.reductions import presets
-from xclass.run import learner_use
+from xclass.run.options import use_of
 
 GROUPS, REDUCTIONS = cli.option_groups()
 DECLARED = {name: option for group in GROUPS.values() for name, option in options_of(group).items()}
@@ -59,7 +60,7 @@ def said(chosen):
     try:
         config = options_resolve.resolve(
             given, stored, GROUPS, REDUCTIONS, model="m", presets=presets.PRESETS,
-            resolve_defaults=learner_use.of_command,
+            resolve_defaults=lambda config: with_defaults(config.with_values({}, use_of(config))),
         )  # fmt: skip
     except UsageError as error:
         return [str(error)]

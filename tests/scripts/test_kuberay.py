@@ -9,9 +9,7 @@ from running import ROOT
 
 from xclass.cli import arguments
 from xclass.cli import command as cli
-from xclass.options import resolve
-from xclass.reductions import presets
-from xclass.run import learner_use
+from xclass.cli.declared import resolved
 
 jsonschema = pytest.importorskip("jsonschema")
 yaml = pytest.importorskip("ruamel.yaml")
@@ -45,9 +43,7 @@ def config_of_run(manifest):
     words = shlex.split(script.partition("exec xclass ")[2].replace("\\\n", " ").replace('"$@"', "--resume_run"))
     option_groups, reductions = cli.option_groups()
     typed = arguments.read(option_groups, reductions, words)
-    return resolve.resolve(
-        typed, None, option_groups, reductions, presets=presets.PRESETS, resolve_defaults=learner_use.with_defaults
-    )
+    return resolved(typed, None)
 
 
 def test_manifest_fits_the_schema(check, manifest):

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from xclass.api import configuration
 from xclass.api.learner_core import LearnerCore
 from xclass.cli import arguments
 from xclass.cli import command as cli
+from xclass.cli.declared import resolved
 from xclass.data import batch_ops, interactions
 from xclass.data.batch import Batch
 from xclass.kernels import jit
@@ -17,8 +19,6 @@ from xclass.options import resolve as config
 from xclass.reductions.core import base
 from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.spec import LearnerSpec
-from xclass.reductions.presets import PRESETS
-from xclass.run import learner_use
 from xclass.text import reader
 
 
@@ -34,25 +34,25 @@ def configure(*words) -> config.Config:
     """Return the value of every option for a command line."""
     groups, reductions = cli.option_groups()
     given = arguments.read(groups, reductions, [str(word) for word in words])
-    return config.resolve(given, None, groups, reductions, presets=PRESETS, resolve_defaults=learner_use.with_defaults)
+    return resolved(given, None)
 
 
 def spec_of(settled: config.Config) -> LearnerSpec:
     """Return the spec that the reduction of a command line is built from."""
-    return configuration.spec_of(settled, learner_use.of_run(settled))
+    return configuration.spec_of(settled)
 
 
 def learner_of(settled: config.Config, **changed) -> base.Reduction:
     """Return the reduction of a command line, built as in a run; `changed` are fields of `LearnerUse` to replace."""
     jit.activate()
-    learner = LearnerCore(settled, learner_use.of_run(settled)._replace(**changed))
+    learner = LearnerCore(settled.with_values({}, replace(settled.use, **changed)))
     reduction, learner._reduction = learner.reduction, None  # a learner that is freed would close its reduction
     return reduction
 
 
 def batch_of(settled: config.Config, text: str) -> Batch:
     """Return all examples of a text as one batch."""
-    labels = configuration.label_range(settled, spec_of(settled))
+    labels = configuration.label_range(settled)
     content = io.BytesIO(text.encode())
     batches = reader.Reader(
         settled.reader, settled.parser, settled.learner.bits, settled.reduction.labels, *labels, block_bytes=1 << 20,

@@ -15,7 +15,6 @@ import numpy as np
 
 from xclass.abilities import find
 from xclass.api import configuration
-from xclass.api.configuration import LearnerUse
 from xclass.api.inputs import Inputs
 from xclass.api.learner import Learner
 from xclass.api.learner_core import LearnerCore
@@ -23,6 +22,7 @@ from xclass.api.model_contents import ModelContents
 from xclass.kernels import jit
 from xclass.reductions.core import probabilities
 from xclass.reductions.core.contract import BatchTask
+from xclass.reductions.core.spec import LearnerUse
 
 
 class Results(NamedTuple):
@@ -40,14 +40,13 @@ class Results(NamedTuple):
 def with_scores(reduction: str, classes: int, **options) -> Learner:
     """Return a learner that returns the scores behind its predictions, as with `-r`."""
     jit.activate(hide_scipy=False)
-    return Learner.of(LearnerCore(configuration.configured(reduction, classes, options), LearnerUse(scores=True)))
+    return Learner.of(LearnerCore(configuration.configured(reduction, classes, options, LearnerUse(scores=True))))
 
 
 def for_passes(passes: int, reduction: str, classes: int | None, **options) -> Learner:
     """Return a new learner whose defaults suit a number of passes, as those of a run with `--passes` do."""
     jit.activate(hide_scipy=False)
-    use = LearnerUse(passes=passes)
-    return Learner.of(LearnerCore(configuration.configured(reduction, classes, options, use), use))
+    return Learner.of(LearnerCore(configuration.configured(reduction, classes, options, LearnerUse(passes=passes))))
 
 
 def go_through(model: Learner, text: str, learn: bool = True, **listing_options) -> Results:
@@ -65,7 +64,7 @@ def go_through(model: Learner, text: str, learn: bool = True, **listing_options)
     """
     if listing_options:
         model.core.reduction.want(
-            replace(model.core.spec.wanted, listing_options=probabilities.ListingOptions(**listing_options))
+            replace(model.core.spec, listing_options=probabilities.ListingOptions(**listing_options))
         )
     (batch,) = Inputs(model.core).batches(text, learn=learn)
     core = model.core

@@ -7,7 +7,7 @@ from xclass.api.learner import Learner
 from xclass.checks import ROWS
 from xclass.options.declare import long_flag, options_of
 from xclass.reductions.core import base, probabilities
-from xclass.reductions.core.spec import Wanted
+from xclass.reductions.core.spec import LearnerUse
 from xclass.reductions.registry import REDUCTIONS
 
 K = 9
@@ -122,7 +122,7 @@ def learner(name: str, k: int = K, **options) -> Learner:
     rows = ROWS if KINDS.get(name) == "rows" else {}
     model = Learner(name, None if name == "scalar" else k, **{"bits": BITS[1], **rows, **options})
     if listing_options:
-        model.core.reduction.want(Wanted(listing_options=probabilities.ListingOptions(**listing_options)))
+        model.core.reduction.want(LearnerUse(listing_options=probabilities.ListingOptions(**listing_options)))
     return model
 
 

@@ -6,13 +6,13 @@ import streams
 
 import xclass
 from xclass.api import configuration
-from xclass.api.configuration import LearnerUse
 from xclass.api.learner_core import LearnerCore
 from xclass.cache import source as cache
 from xclass.data import batch_ops
 from xclass.errors import DataError
 from xclass.kernels import jit
 from xclass.options.declare import between, one_of
+from xclass.reductions.core.spec import LearnerUse
 from xclass.text import reader
 from xclass.tuning.evaluator import Candidate
 from xclass.tuning.results import CHUNKS, Span
@@ -42,9 +42,8 @@ def space(stream, reduction="multiclass", classes=0, metric="error", **fixed):
 
 def expected(reduction, classes, span, passes=1, **options):
     """Return the losses of each metric on the judged lines of a Learner that has learned the others."""
-    use = LearnerUse(passes=passes)
-    config = configuration.configured(reduction, classes, {"bits": 14, **options}, use)
-    with xclass.Learner.of(LearnerCore(config, use)) as model:
+    config = configuration.configured(reduction, classes, {"bits": 14, **options}, LearnerUse(passes=passes))
+    with xclass.Learner.of(LearnerCore(config)) as model:
         lines = [line for low, high in span.learned for line in LINES[low:high]]
         for number in range(passes):
             model.core.reduction.begin_pass(number)

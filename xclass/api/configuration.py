@@ -2,8 +2,8 @@
 
     keywords of `Learner`, or options of a model file  ->  Config  ->  LearnerSpec
 
-The command line uses the same functions: it adds the options of a run, and describes with a `LearnerUse` how the run
-uses its learner.
+The command line uses the same functions: it adds the options of a run, and a function that returns how the run uses its
+learner.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,7 +29,7 @@ from ..options.spelling import Spelling, suggestion
 from ..reductions import presets, registry
 from ..reductions.core import base, probabilities
 from ..reductions.core.base import ReductionRecord
-from ..reductions.core.spec import LearnerSpec, Wanted
+from ..reductions.core.spec import LearnerSpec, LearnerUse
 from ..text import label_words, parser, reader
 
 Config: TypeAlias = options_resolve.Config[ReductionRecord]
@@ -90,26 +89,6 @@ class LearnerOptions(OptionGroup):
     vw_exact: bool = EXACT
 
 
-class LearnerUse(NamedTuple):
-    """Describe how a learner will be used, as far as this does not follow from its options.
-
-    Attributes
-    ----------
-    scores, weights_only, example_probabilities : see `Wanted`
-    inspected : whether weight tables are shown as text
-    passes, loaded, testing, averaged : see `LearnerSpec`
-    """
-
-    scores: bool = False
-    weights_only: bool = False
-    inspected: bool = False
-    example_probabilities: bool = False
-    passes: int = 1
-    loaded: bool = False
-    testing: bool = False
-    averaged: bool = False
-
-
 NEW_LEARNER, LOADED_LEARNER = LearnerUse(), LearnerUse(loaded=True)
 
 
@@ -140,7 +119,7 @@ def option_groups(names: Collection[str] | None = None) -> dict[str, type]:
     return groups
 
 
-def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
+def spec_of(config: Config) -> LearnerSpec:
     """Return the spec that the chosen reduction is built from."""
     visible = (
         config.reduction.options,
@@ -150,10 +129,10 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         presets.PresetOptions,
     )
     return LearnerSpec(
+        **{**vars(config.use), "listing_options": config.listing_options},
         name=config.reduction.name,
         options=getattr(config, config.reduction.name),
         binary=config.learner,
-        wanted=Wanted(config.listing_options, use.scores, use.weights_only, use.example_probabilities),
         given=config.given & {name for group in visible for name in options_of(group)},
         seed=config.run.random_seed,
         names=tuple(config.parser.label_names()),
@@ -161,10 +140,6 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         constant=not config.parser.noconstant,
         any_label=config.parser.on_bad_line == "vw",
         vw_exact=config.run.vw_exact,
-        passes=use.passes,
-        loaded=use.loaded,
-        testing=use.testing,
-        averaged=use.averaged,
     )
 
 
@@ -178,7 +153,7 @@ def note_about_rows(config: Config, columns: int, named: bool = False) -> str:
 
     `named` says whether they are dictionaries, which all reductions hash.
     """
-    dense = config.reduction.dense(spec_of(config, NEW_LEARNER))
+    dense = config.reduction.dense(spec_of(config))
     if columns < MANY_COLUMNS or dense == base.HASHED or (dense == base.TAKEN and not named):
         return ""
     if dense == base.TAKEN:
@@ -205,9 +180,9 @@ def hashing(config: Config, identity: bool = False, vw_text: bool = False) -> Ha
     return feature_names.new_hashing(given.hash_seed, given.hash == "all", feature_bits(config), identity, vw_text)
 
 
-def with_defaults(config: Config, use: LearnerUse) -> Config:
-    """Check the options of the chosen reduction and compute the defaults that depend on other options."""
-    spec = spec_of(config, use)
+def with_defaults(config: Config) -> Config:
+    """Check the options of the chosen reduction and compute the defaults that depend on other options and the use."""
+    spec = spec_of(config)
     config.reduction.check(spec)
     if config.parser.dense and config.reduction.dense(spec) != base.TAKEN:
         raise UsageError(
@@ -236,9 +211,9 @@ def _check_lengths(config: Config) -> None:
         )
 
 
-def label_range(config: Config, spec: LearnerSpec) -> LabelRange:
+def label_range(config: Config) -> LabelRange:
     """Return the range of labels that the chosen reduction accepts."""
-    return LabelRange(*(config.reduction.label_range(spec) or ()))
+    return LabelRange(*(config.reduction.label_range(spec_of(config)) or ()))
 
 
 def configured(
@@ -282,7 +257,7 @@ def _configured(
         given[reduction] = checked_value("classes", own, (classes or 0) if own.kind is int else str(classes))
     elif classes is not None:
         raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
-    return resolved(given, None, partial(with_defaults, use=use))
+    return resolved(given, None, lambda _: use)
 
 
 def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | str | None, dict[str, Any]]:
@@ -360,20 +335,19 @@ def of_model(
     use: LearnerUse = LOADED_LEARNER,
 ) -> Config:
     """Resolve the options `stored` in a model file, by field, and `given` ones that it does not store."""
-    return resolved(given, stored, partial(with_defaults, use=use), path)
+    return resolved(given, stored, lambda _: use, path)
 
 
 def resolved(
     given: Mapping[str, Any],
     stored: Mapping[str, Any] | None,
-    defaults: Callable[[Config], Config],
+    use: Callable[[Config], LearnerUse],
     model: str = "",
     groups: Callable[[Collection[str]], Mapping[str, type[OptionGroup]]] = option_groups,
 ) -> Config:
     """Resolve the options of a learner or of a run, which are `given` or `stored` in a model of this name, by field.
 
-    `groups` returns the option groups with those of the reductions of these names; `defaults` is as of
-    `options.resolve.resolve`.
+    `groups` returns the option groups with those of the reductions of these names, and `use` how the learner is used.
     """
 
     def of_reductions(names: Collection[str]) -> Config:
@@ -384,7 +358,7 @@ def resolved(
             registry.records(names),
             model=model,
             presets=presets.PRESETS,
-            resolve_defaults=defaults,
+            resolve_defaults=lambda config: with_defaults(config.with_values({}, use(config))),
         )
 
     return registry.read_for_chosen([*given, *(stored or {})], of_reductions)

@@ -19,11 +19,10 @@ from ..kernels import jit
 from ..reductions import presets, registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
-from ..reductions.core.spec import Wanted
+from ..reductions.core.spec import LearnerUse
 from ..system import exclusive, terminal, thread_limit
 from ..text import reader
 from . import configuration, files, inputs, model_contents, results
-from .configuration import LearnerUse
 from .inputs import Example, Examples, Inputs
 from .labels import KindOfLabels
 from .learner_core import LearnerCore
@@ -94,7 +93,7 @@ class Learner:
         jit.activate(hide_scipy=False)
         with configuration.KEYWORDS:
             chosen = DEFAULT if reduction is None else reduction
-            core = LearnerCore(configuration.configured(chosen, classes, options), LearnerUse())
+            core = LearnerCore(configuration.configured(chosen, classes, options))
         self._begin(core, identity, (reduction, classes, options))
 
     @classmethod
@@ -118,7 +117,7 @@ class Learner:
         """
         arguments = configuration.of_words(command, reduction)
         jit.activate(hide_scipy=False)
-        return cls.of(LearnerCore(configuration.configured(*arguments), LearnerUse()), arguments=arguments)
+        return cls.of(LearnerCore(configuration.configured(*arguments)), arguments=arguments)
 
     @classmethod
     def of(cls, core: LearnerCore, identity: bool = False, arguments: Arguments | None = None) -> Learner:
@@ -347,7 +346,7 @@ class Learner:
 
         return self._reading(predicted)
 
-    def predict_each(self, X: Examples, result: Callable[[BatchTask], T], wanted: Wanted | None = None) -> list[T]:
+    def predict_each(self, X: Examples, result: Callable[[BatchTask], T], wanted: LearnerUse | None = None) -> list[T]:
         """Predict examples, and return what the function `result` makes of each task; classes are numbers.
 
         The arrays of a task are valid until the function returns.
@@ -634,7 +633,7 @@ class Learner:
             if not self._unlabelled:
                 self._arguments = None
             self.core.close()
-            self._take(LearnerCore(config, LearnerUse()))
+            self._take(LearnerCore(config))
         elif outside and self.core.label_range.lowest:
             self.name_numbers()
 
@@ -857,7 +856,7 @@ def _restored(name: str, identity: bool, chosen: Mapping[str, Any], read: Callab
         }
         config = configuration.of_model(name, contents.options, given)
     with model_contents.naming(name), configuration.KEYWORDS:
-        return Learner.of(LearnerCore(config, LearnerUse(loaded=True), contents), identity)
+        return Learner.of(LearnerCore(config, contents), identity)
 
 
 def _warn(notes: Sequence[str], level: int) -> None:

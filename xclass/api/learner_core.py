@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,12 +29,12 @@ from ..errors import DataError, UsageError
 from ..reductions.core import base
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
-from ..reductions.core.spec import Wanted
+from ..reductions.core.spec import LearnerUse
 from ..system import exclusive
 from ..system.pipeline import Pipeline
 from ..text.text_format import TextFormat, advice
 from . import configuration, labels
-from .configuration import Config, LearnerUse
+from .configuration import Config
 from .example_notes import ExampleNotes
 from .label_check import LabelCheck
 from .model_contents import ModelContents
@@ -64,8 +65,7 @@ class LearnerCore:
 
     Parameters
     ----------
-    config : the value of every option
-    use : how the learner will be used, as the options were resolved for, see `configuration.with_defaults`
+    config : the value of every option, and how the learner is used
     contents : contents of the model that learning continues from; None for a new learner
 
     Attributes
@@ -91,15 +91,15 @@ class LearnerCore:
     _numbers: list[Any]  # see `classes`
     learned: Callable[[BatchTask], None] | None = None
 
-    def __init__(self, config: Config, use: LearnerUse, contents: ModelContents | None = None) -> None:
+    def __init__(self, config: Config, contents: ModelContents | None = None) -> None:
         self.only_predicts = contents is not None and contents.counters is None and not config.run.vw_exact
         if self.only_predicts:
-            config = config.with_values({"predict_only_model": True})
-            use = use._replace(weights_only=not use.inspected)
-        self.config, self._use = config, use
-        self.spec = spec = configuration.spec_of(config, use)
-        self._check(spec.wanted)
-        self.label_range = configuration.label_range(config, spec)
+            use = replace(config.use, weights_only=not config.use.inspected)
+            config = config.with_values({"predict_only_model": True}, use)
+        self.config = config
+        self.spec = spec = configuration.spec_of(config)
+        self._check(spec)
+        self.label_range = configuration.label_range(config)
         self.takes_block = config.reduction.dense(spec) == base.TAKEN
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.schema = Schema()
@@ -141,15 +141,15 @@ class LearnerCore:
     def _build(self, contents: ModelContents | None) -> None:
         """Build the reduction and restore it from the contents of a model, if there are any."""
         self._reduction = self.config.reduction.build(self.spec)
-        self._wanted: Wanted | None = self.spec.wanted
+        self._wanted: LearnerUse | None = self.spec
         self.unknown_features = UnknownFeatures()
         self.reduction.names = self.names.names
         try:
             if contents is not None:
                 self.schema.replace(contents.schema)
                 self.schema.form = self.schema.form or OTHER
-                weights_only = self.spec.wanted.weights_only
-                stored = gd.arrays_for_prediction(contents.arrays) if weights_only else contents.arrays
+                arrays = contents.arrays
+                stored = gd.arrays_for_prediction(arrays) if self.spec.weights_only else arrays
                 self.reduction.restore(stored, contents.learner)
             self._cross_path()
         except BaseException:
@@ -170,13 +170,13 @@ class LearnerCore:
                 "namespace \\x88; leave out --ignore_linear or this interaction"
             )
 
-    def _check(self, wanted: Wanted) -> None:
+    def _check(self, wanted: LearnerUse) -> None:
         record = self.config.reduction
         wanted.listing_options.check(record.name, record.class_estimates, self.spec.vw_exact)
 
-    def want(self, wanted: Wanted | None = None) -> None:
+    def want(self, wanted: LearnerUse | None = None) -> None:
         """Tell the reduction what is wanted besides predictions, unless it knows; by default what its spec says."""
-        wanted = wanted or self.spec.wanted
+        wanted = wanted or self.spec
         if self._wanted is not wanted:
             self._check(wanted)
             self._wanted = None  # if this is interrupted
@@ -210,12 +210,12 @@ class LearnerCore:
         lowest = self.label_range.lowest or 0
         names = list(map(str, range(lowest, highest + 1))) if self.examples else []
         changed = {"learn_names": True, "named_labels": ",".join(names) or None}
-        config = configuration.with_defaults(self.config.with_values(changed), self._use)
+        config = configuration.with_defaults(self.config.with_values(changed))
         contents = self.contents() if self.examples else None
         if contents is not None:
             contents.options.update(changed)
             contents.schema.classes = given
-        new = LearnerCore(config, self._use, contents)
+        new = LearnerCore(config, contents)
         new.schema.replace(self.schema)
         new.schema.classes = given
         new.notes[:], new.learned, new._compared = self.notes, self.learned, self._compared
@@ -462,7 +462,7 @@ class LearnerCore:
         return highest_seen
 
     def predict(
-        self, batches: Iterable[Batch], wanted: Wanted | None = None, *, looks_at_all: bool = False
+        self, batches: Iterable[Batch], wanted: LearnerUse | None = None, *, looks_at_all: bool = False
     ) -> Iterator[BatchTask]:
         """Yield the tasks of batches after predicting them, with the results that are wanted, see `want`.
 

@@ -16,7 +16,7 @@ from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.probabilities import NORMALIZED, RAW, ClassLists
 from ..reductions.core.probabilities import ListingOptions as ListingOptions
-from ..reductions.core.spec import Wanted
+from ..reductions.core.spec import LearnerUse
 from . import configuration
 from .inputs import Examples, written_by_program
 from .learner_core import LearnerCore
@@ -186,12 +186,12 @@ def _listing(core: LearnerCore, batches: Iterable[Batch], listing_options: Listi
     if not record.probabilities:
         names = registry.listed(lambda one: one.probabilities and one.labels != "multilabel")
         raise UsageError(f"{record.name} does not estimate probabilities; choose one of {names}")
-    return core.predict(batches, Wanted(listing_options=listing_options))
+    return core.predict(batches, LearnerUse(listing_options=listing_options))
 
 
 def scores(core: LearnerCore, batches: Iterable[Batch]) -> Scores:
     """Return the scores of the classes that are compared, as `Learner.scores` does."""
-    start, labels, values = joined_scores(list(core.predict(batches, Wanted(scores=True))))
+    start, labels, values = joined_scores(list(core.predict(batches, LearnerUse(scores=True))))
     return Scores(start, class_labels(core, labels), values)
 
 

@@ -77,6 +77,12 @@ def run(argv: Sequence[str]) -> int:
                 "xclass --help explains more.",
             )
 
+    saved = given.get("final_regressor")
+    if saved is not None and "testonly" in given and "initial_regressor" not in given:
+        raise UsageError(
+            f"-f {saved}: with -t and without -i the model would have learned nothing; is -i {saved} meant?"
+        )
+
     from ..api import model_contents
     from ..reductions.presets import PROPOSED
     from ..run.run import run as execute_run

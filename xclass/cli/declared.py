@@ -70,23 +70,13 @@ def groups_of(names: Collection[str]) -> dict[str, type[OptionGroup]]:
     return groups
 
 
-def resolved(
-    given: Mapping[str, Any], contents: ModelContents | None, defaults: Callable[[Config], Config] | None = None
-) -> Config:
-    """Resolve the options of a run from those in `given`, field -> value, and the contents of the model of -i.
-
-    `defaults`, by default that of the command, is as of `resolve.resolve`.
-    """
+def resolved(given: Mapping[str, Any], contents: ModelContents | None) -> Config:
+    """Resolve the options of a run from those in `given`, field -> value, and the contents of the model of -i."""
     from ..api import configuration
-    from ..run import learner_use
+    from ..run.options import use_of
 
-    return configuration.resolved(
-        given,
-        None if contents is None else contents.options,
-        defaults or learner_use.of_command,
-        given.get("initial_regressor", ""),
-        groups_of,
-    )
+    stored = None if contents is None else contents.options
+    return configuration.resolved(given, stored, use_of, given.get("initial_regressor", ""), groups_of)
 
 
 def prepare_files(given: dict[str, Any], declared: Mapping[str, Option]) -> None:

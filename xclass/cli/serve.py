@@ -254,18 +254,17 @@ def loaded(o: ServeOptions, given: Mapping[str, Any]) -> Any:
     from ..api.learner import DEFAULT, Learner
     from ..api.learner_core import LearnerCore
     from ..options.resolve import SCALAR
+    from ..reductions.core.spec import LearnerUse
 
     path = o.initial_regressor
     if path is None:
         arguments = configuration.chosen(given, SCALAR if _learns_numbers(given) else DEFAULT)
-        return Learner.of(
-            LearnerCore(configuration.configured(*arguments), configuration.NEW_LEARNER), arguments=arguments
-        )
-    use = configuration.LearnerUse(loaded=True, testing=o.testonly, weights_only=o.testonly)
+        return Learner.of(LearnerCore(configuration.configured(*arguments)), arguments=arguments)
+    use = LearnerUse(loaded=True, testing=o.testonly, weights_only=o.testonly)
     contents = model_contents.load(path)
     config = configuration.of_model(path, contents.options, given, use)
     with model_contents.naming(path):
-        return Learner.of(LearnerCore(config, use, contents))
+        return Learner.of(LearnerCore(config, contents))
 
 
 def _learns_numbers(given: Mapping[str, Any]) -> bool:

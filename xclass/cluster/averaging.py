@@ -133,7 +133,7 @@ class Averaging:
             self._length = round_length.next_length(self._config, self._length, learned)
         if self._learner is not None and (read or fresh):
             try:
-                self._learner.reduction.clear_tallies(self._learner.spec.wanted)
+                self._learner.reduction.clear_tallies(self._learner.spec)
                 added = self._add_classes(self._learner, fresh)
                 tallies = self._learner.reduction.tallies() if added else None
             except XclassError:  # what was merged is kept

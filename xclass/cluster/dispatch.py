@@ -15,7 +15,6 @@ from ..errors import ModelError, UsageError
 from ..merging import NAMES
 from ..options.declare import options_of
 from ..reductions import presets, registry
-from ..run import learner_use
 from ..run.passes import SavePoint
 from ..run.report.console import Console
 from ..run.run import Run
@@ -83,7 +82,7 @@ class Averaged(ClusterEngine):
         if config.cluster.resume_run:
             self._counts, state, tallies = run_state.load(config)
         parts = shards.deal(self._files, len(state["positions"]) if state else config.cluster.workers)
-        learner = AveragedLearner(config, learner_use.of_run(config), contents)
+        learner = AveragedLearner(config, contents)
         self._model = learner
         self._averaging = learner.averaging = Averaging(config, parts, self._learn, contents)
         if state is not None:

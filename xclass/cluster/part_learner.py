@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..api import configuration
-from ..api.configuration import Config, LearnerUse
+from ..api.configuration import Config
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import ModelContents
 from ..array_types import Int64s
@@ -27,6 +27,7 @@ from ..data.schema import Schema
 from ..errors import DataError
 from ..reductions.core import label_arrays
 from ..reductions.core.contract import BatchTask
+from ..reductions.core.spec import LearnerUse
 from ..run import passes
 from . import delta
 from .delta import Delta
@@ -72,8 +73,7 @@ class PartLearner(PartWorker):
     def __init__(self, number: int, folder: str, config: Config) -> None:
         # options that concern the model of -f, but not what is learned
         super().__init__(number, folder, config.with_values({"predict_only_model": False}))
-        spec = configuration.spec_of(self._config, self._use(True))
-        self._label_range = configuration.label_range(self._config, spec)
+        self._label_range = configuration.label_range(self._config)
         self._streams: dict[int, tuple[int, PartStream]] = {}  # part -> number of the pass, and its stream
 
     def learn(self, model: ModelContents | None, work: PartWork) -> Learned:
@@ -112,16 +112,13 @@ class PartLearner(PartWorker):
             self._streams[work.part.number] = work.passes_ended, stream
         return stream
 
-    def _use(self, loaded: bool) -> LearnerUse:
-        return LearnerUse(passes=self._config.passes.passes, loaded=loaded, averaged=True)
-
     def _learner(self, base: ModelContents | None, work: PartWork) -> LearnerCore:
         """Return the learner of a round, which uses one processor."""
-        config = self._config
-        if base is not None:
-            config = config.with_values({"named_labels": base.options.get("named_labels")})
+        names = {} if base is None else {"named_labels": base.options.get("named_labels")}
+        use = LearnerUse(passes=self._config.passes.passes, loaded=base is not None, averaged=True)
+        config = self._config.with_values(names, use)
         contents = None if base is None else base._replace(arrays=dict(base.arrays))
-        learner = LearnerCore(config, self._use(base is not None), contents)
+        learner = LearnerCore(config, contents)
         learner.reduction.begin_pass(work.passes_ended, threads=1, held_out=config.passes.holds_out)
         for _ in range(work.passes_ended):
             learner.reduction.end_pass()
@@ -234,7 +231,7 @@ def nbytes(contents: ModelContents) -> int:
 def add_names(learner: LearnerCore, config: Config, part: DataPart, names: list[str]) -> None:
     """Add classes that a part has to a model; raise DataError if the options do not allow as many."""
     known = len(learner.names.names)
-    limit = configuration.label_range(config, configuration.spec_of(config, LearnerUse(loaded=True)))
+    limit = configuration.label_range(config)
     if limit.highest is not None and known + len(names) > limit.highest:
         raise DataError(
             f"{part.paths[0]}: {names[max(limit.highest - known, 0)]!r} is class number {limit.highest + 1} of the "

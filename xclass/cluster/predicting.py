@@ -15,7 +15,7 @@ from ..api.learner_core import LearnerCore
 from ..api.model_contents import ModelContents
 from ..array_types import UInt8s
 from ..reductions.core.contract import BatchTask
-from ..run import learner_use, passes
+from ..run import passes
 from ..run import predictions as outputs
 from . import shards
 from .averaging import as_bytes, from_bytes
@@ -42,7 +42,7 @@ class PredictingWorker(PartWorker):
         """Return the learner of a model, which is the same in all calls."""
         if self._learner is None:
             contents = None if model is None else from_bytes(model)
-            self._learner = LearnerCore(self._config, learner_use.of_run(self._config), contents)
+            self._learner = LearnerCore(self._config, contents)
             self._learner.reduction.begin_pass(0, threads=1)
         return self._learner
 
@@ -66,7 +66,7 @@ class PartPredictor(PredictingWorker):
 
     def _predicted(self, learner: LearnerCore, part: DataPart, folder: Path) -> Predicted:
         config = self._config
-        learner.reduction.clear_tallies(learner.spec.wanted)
+        learner.reduction.clear_tallies(learner.spec)
         given = [option for option in ("predictions", "raw_predictions") if getattr(config.run, option) is not None]
         own = config.with_values({option: str(folder / option) for option in given})
         writers = outputs.open_writers(own, learner.names, learner.reduction.lists_scores)
@@ -92,7 +92,7 @@ class Predicting(ClusterEngine):
         self._to_predict = shards.pieces(self._files, config.cluster.workers)
         self._model = None if contents is None else self._session.put(as_bytes(contents))
         self._start_workers(PartPredictor, min(config.cluster.workers, len(self._to_predict)))
-        return LearnerCore(config, learner_use.of_run(config), contents)  # for the banner and the summary
+        return LearnerCore(config, contents)  # for the banner and the summary
 
     def notes(self) -> list[str]:
         count, parts = len(self._workers), len(self._to_predict)

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..api import configuration
-from ..api.configuration import LearnerUse, OptionOfRun
+from ..api.configuration import OptionOfRun
 from ..api.labels import HIGHEST_NUMBER, placed
 from ..api.learner import Learner, is_identity
 from ..api.learner_core import LearnerCore
@@ -28,6 +28,7 @@ from ..options.declare import options_of
 from ..options.spelling import Spelling, suggestion
 from ..reductions import registry
 from ..reductions.core.base import ReductionRecord
+from ..reductions.core.spec import LearnerUse
 from ..system import thread_limit
 from ..system.exclusive import Exclusive
 from . import checks
@@ -136,12 +137,11 @@ def new_learner(estimator: Any, record: ReductionRecord, labels: ClassLabels, pa
     options = _options(estimator)
     if not labels.numbered:
         options["learn_names"] = True
-    use = LearnerUse(passes=passes)
     try:
         identity = is_identity(options.pop("feature_hash", "names"))
         jit.activate(hide_scipy=False)
-        config = configuration.configured(estimator.reduction, classes, options, use)
-        return Learner.of(LearnerCore(config, use), identity)
+        config = configuration.configured(estimator.reduction, classes, options, LearnerUse(passes=passes))
+        return Learner.of(LearnerCore(config), identity)
     except OptionOfRun as error:
         raise error.of_attribute("learner_", OF_RUN) from None
     except UsageError as error:

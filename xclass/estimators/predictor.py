@@ -19,7 +19,7 @@ from ..options.declare import options_of
 from ..reductions.core import probabilities
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import ListingOptions
-from ..reductions.core.spec import Wanted
+from ..reductions.core.spec import LearnerUse
 from . import class_labels
 from .class_labels import ClassLabels
 
@@ -53,13 +53,13 @@ class ListPredictor:
 
     def probabilities(self, X: Any) -> Float64s:
         """Return the probabilities of all labels, float64[n, K]."""
-        wanted = Wanted(ListingOptions(top_k=self._classes))
+        wanted = LearnerUse(ListingOptions(top_k=self._classes))
         return np.concatenate(self._learner.predict_each(X, self._all, wanted))
 
     def top(self, X: Any, k: int) -> tuple[Int64s, Float64s]:
         """Return the positions of the k most probable labels, int64[n, k], and their probabilities, float64[n, k]."""
         all_known = self._classes == self._labels
-        wanted = Wanted(ListingOptions(top_k=k if all_known else self._classes))
+        wanted = LearnerUse(ListingOptions(top_k=k if all_known else self._classes))
         result = functools.partial(self._first if all_known else self._first_of_all, k)
         positions, p = zip(*self._learner.predict_each(X, result, wanted), strict=True)
         return np.concatenate(positions), np.concatenate(p)
@@ -85,11 +85,11 @@ class ListPredictor:
 
 ABOVE = 1 + 1e-12  # factor that makes the predicted class the most probable one where another one is as probable
 
-PROBABILITIES = Wanted(probabilities.ListingOptions(probabilities=probabilities.NORMALIZED))
+PROBABILITIES = LearnerUse(probabilities.ListingOptions(probabilities=probabilities.NORMALIZED))
 MOST_LISTED = options_of(probabilities.ListingOptions)["top_k"].maximum or 1
 LIST_ALL = "oaa", "recall_tree"  # reductions that list all the probabilities that they estimate at little cost
 LISTED_LABELS = 100  # whose probabilities `predict_proba` takes from other reductions if there are more labels
-LISTED = Wanted(probabilities.ListingOptions(top_k=LISTED_LABELS))
+LISTED = LearnerUse(probabilities.ListingOptions(top_k=LISTED_LABELS))
 
 
 class Predictor:
@@ -166,7 +166,7 @@ class Predictor:
             result = functools.partial(self._first_of_all, k)
         else:
             frequent = np.argsort(-self._labels.weight, kind="stable")[:k]
-            wanted = Wanted(probabilities.ListingOptions(top_k=k))
+            wanted = LearnerUse(probabilities.ListingOptions(top_k=k))
             result = functools.partial(self._listed, k, frequent)
         blocks = self._learner.predict_each(X, result, wanted)
         return np.concatenate([positions for positions, _ in blocks]), np.concatenate([p for _, p in blocks])
@@ -190,7 +190,7 @@ class Predictor:
 
     def scores(self, X: Any) -> Float64s:
         """Return the scores of all labels, float64[n, K], if the reduction scores all."""
-        return np.concatenate(self._learner.predict_each(X, self._scores, Wanted(scores=True)))
+        return np.concatenate(self._learner.predict_each(X, self._scores, LearnerUse(scores=True)))
 
     def _scores(self, task: BatchTask) -> Float64s:
         result = np.empty((task.batch.n, len(self._learned)))

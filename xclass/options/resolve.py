@@ -8,6 +8,7 @@ need not know where a value came from.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -48,6 +49,7 @@ class Config(Generic[Record]):
     reduction : the record of the chosen one, by default the one named "scalar"
     adjusted : messages about options that have another value than the model of `-i` was trained with
     notes : warnings of options without effect
+    use : how the learner is used that is built with the options, a `LearnerUse`
     <group> : one attribute per group, an instance of its options; the group of a reduction that was not chosen has
         its defaults
     """
@@ -59,12 +61,12 @@ class Config(Generic[Record]):
         reduction: Record,
         unchosen: frozenset[str],
         facts: Values,
-        adjusted: Sequence[str] = (),
-        notes: Sequence[str] = (),
+        adjusted: Sequence[str],
     ) -> None:
         self.given = given
         self.reduction = reduction
-        self.adjusted, self.notes = tuple(adjusted), tuple(notes)
+        self.use: Any = None
+        self.adjusted, self.notes = tuple(adjusted), tuple[str, ...]()
         self._facts = facts  # for the rules of `declare`
         self._groups = dict(groups)
         self._unchosen = unchosen  # names of the reductions that were not chosen
@@ -93,13 +95,14 @@ class Config(Generic[Record]):
                     stored[name] = list(value) if isinstance(value, tuple) else value
         return stored
 
-    def with_values(self, changed: Values) -> Config[Record]:
-        """Return a copy in which the options in `changed`, field -> value, have these values."""
-        groups = dict(self._groups)
+    def with_values(self, changed: Values, use: Any = None) -> Config[Record]:
+        """Return a copy in which the options in `changed`, field -> value, have these values, for another `use`."""
+        other = copy.copy(self)
+        other.use, other._groups = use or self.use, dict(self._groups)
         for name, group, _ in self._all_options():
             if name in changed:
-                groups[group] = dataclasses.replace(groups[group], **{name: changed[name]})
-        return Config(groups, self.given, self.reduction, self._unchosen, self._facts, self.adjusted, self.notes)
+                other._groups[group] = dataclasses.replace(other._groups[group], **{name: changed[name]})
+        return other
 
     def related(self) -> tuple[str, ...]:
         """Return the warnings about the options; raise UsageError if a rule refuses one, see `declare`."""

@@ -27,7 +27,7 @@ from ..errors import DataError
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.probabilities import ListingOptions as ListingOptions
-from ..reductions.core.spec import Wanted
+from ..reductions.core.spec import LearnerUse
 from ..run.results.outcomes import Measured, select
 from ..system import thread_limit
 from ..text import reader
@@ -50,10 +50,10 @@ class ModelOutcomes(Measured):
     seen: Int32s  # int32[m], number of features that occurred in training, without the constant, or NOT_KNOWN
 
 
-def wanted(learner: LearnerCore) -> Wanted:
+def wanted(learner: LearnerCore) -> LearnerUse:
     if not learner.config.reduction.probabilities:
-        return Wanted()
-    return Wanted(listing_options=ListingOptions(top_k=LISTED), example_probabilities=True)
+        return LearnerUse()
+    return LearnerUse(listing_options=ListingOptions(top_k=LISTED), example_probabilities=True)
 
 
 def measure(learner: LearnerCore, source: reader.ReaderOptions, is_seen: Seen | None = None) -> ModelOutcomes | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..api.configuration import EXACT, SEED
+from ..api.configuration import EXACT, SEED, Config
 from ..options.declare import OptionGroup, no_effect, option, threads_option, warned
+from ..reductions.core.spec import LearnerUse
 from ..system import output_file
 
 WITHOUT_CHANCE = {"scalar", "ect", "log_multi", "means", "multilabel", "multilabel_oaa"}  # reductions
@@ -68,4 +69,19 @@ class RunOptions(OptionGroup):
             shuffle=None,
         ),
         no_effect("threads", "the run has as many processes as --workers says", workers=True),
+    )
+
+
+def use_of(config: Config) -> LearnerUse:
+    """Return how a run with these options uses its learner."""
+    run, shown = config.run, config.inspect
+    inspected = bool(shown.readable_model or shown.invert_hash or shown.audit)
+    return LearnerUse(
+        scores=run.raw_predictions is not None,
+        example_probabilities=config.results.needs_probabilities and config.reduction.probabilities,
+        weights_only=bool(run.testonly and run.final_regressor is None and not inspected),
+        inspected=inspected,
+        passes=config.passes.passes,
+        loaded=run.initial_regressor is not None,
+        testing=run.testonly,
     )

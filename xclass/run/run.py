@@ -37,7 +37,7 @@ from ..reductions.core.label_report import LabelReport
 from ..system import memory, output_file, thread_limit
 from ..system.pipeline import Pipeline
 from ..text.reader import Peeked, Reader
-from . import learner_use, passes, timing, warm_up
+from . import passes, timing, warm_up
 from . import predictions as outputs
 from .checkpoints import Saver
 from .inspect import tree_dump
@@ -117,11 +117,10 @@ class Local(Engine):
         self._peeked = peeked
 
     def learner(self, contents: ModelContents | None) -> LearnerCore:
-        return LearnerCore(self.run.config, learner_use.of_run(self.run.config), contents)
+        return LearnerCore(self.run.config, contents)
 
     def compile(self) -> None:
-        config = self.run.config
-        warm_up.prepare(config, learner_use.of_run(config), self.run.model.reduction, self.run.reader.parsing)
+        warm_up.prepare(self.run.config, self.run.model.reduction, self.run.reader.parsing)
 
     def source(self) -> Any:
         run, config = self.run, self.run.config

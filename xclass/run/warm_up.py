@@ -27,7 +27,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ..api.configuration import Config, LearnerUse
+from ..api.configuration import Config
 from ..api.learner_core import LearnerCore
 from ..errors import XclassError
 from ..kernels import compiling, jit
@@ -45,7 +45,7 @@ READING = "reading"  # name by which `jit` remembers that the kernels of the rea
 LINE = b"1 |n a:1 b c=d\n"  # what few lines have is compiled when it occurs
 
 
-def prepare(config: Config, use: LearnerUse, learner: base.Reduction, reads: bool) -> None:
+def prepare(config: Config, learner: base.Reduction, reads: bool) -> None:
     """Compile the kernels in several processes if the reduction or the reader has not run on this machine before.
 
     `reads` says whether the run reads text. A process that compiles for another one starts no further ones.
@@ -57,12 +57,12 @@ def prepare(config: Config, use: LearnerUse, learner: base.Reduction, reads: boo
     others = min(thread_limit.processors() - 1, MOST_PROCESSES)
     if not jit.is_kept() or others < 1:
         return
-    own, rest = _divided(parts(learner, not use.testing, reads), use.loaded)
+    own, rest = _divided(parts(learner, not config.use.testing, reads), config.use.loaded)
     children: list[subprocess.Popen[bytes]] = []
     try:
         with contextlib.suppress(OSError, *UNSENDABLE):  # there may be no more processes
             for first in range(min(others, len(rest))):
-                children.append(_start(partial(_compile_parts, config, use, list(rest)[first::others])))
+                children.append(_start(partial(_compile_parts, config, list(rest)[first::others])))
                 threading.Thread(target=_count, args=(children[-1],), daemon=True).start()
         with compiling.under_way(shown=False):
             for compile_part in own.values():
@@ -181,12 +181,12 @@ def serve() -> None:
         os._exit(status)  # the thread may still wait
 
 
-def _compile_parts(config: Config, use: LearnerUse, names: Sequence[str]) -> None:
+def _compile_parts(config: Config, names: Sequence[str]) -> None:
     """Compile parts of a new learner, and the reader if its name is among the names."""
     of_learner = [name for name in names if name != READING]
     if of_learner:
-        with LearnerCore(config, use) as learner:
-            functions = learner.reduction.warm_ups(not use.testing)
+        with LearnerCore(config) as learner:
+            functions = learner.reduction.warm_ups(not config.use.testing)
             for name in of_learner:
                 functions[name]()
     if READING in names:

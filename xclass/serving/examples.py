@@ -32,7 +32,7 @@ from ..errors import UsageError, XclassError
 from ..options.spelling import Spelling
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import ListingOptions as ListingOptions
-from ..reductions.core.spec import Wanted
+from ..reductions.core.spec import LearnerUse
 from ..system.printable import printable
 from ..system.steps import Steps, pause
 from ..text import malformed
@@ -372,6 +372,6 @@ def _warnings(notes: Sequence[str]) -> dict[str, list[str]]:
 
 
 @functools.lru_cache(64)
-def _wanted(k: int) -> Wanted:
+def _wanted(k: int) -> LearnerUse:
     """Return what a learner shall list; it prepares nothing anew if it is given the same object again."""
-    return Wanted(listing_options=ListingOptions(top_k=k))
+    return LearnerUse(listing_options=ListingOptions(top_k=k))

@@ -25,7 +25,7 @@ from ..errors import UsageError, XclassError
 from ..options.spelling import FLAG
 from ..reductions.core import probabilities
 from ..reductions.core.contract import BatchTask
-from ..reductions.core.spec import Wanted
+from ..reductions.core.spec import LearnerUse
 from ..run import predictions
 from ..system.printable import printable
 from ..text import malformed, parser
@@ -86,7 +86,7 @@ class Answerer:
         """Make the parser and the formatter for the options of the learner."""
         core = self._core = self.learner.core
         core.preparation.limit(MOST_FEATURES)
-        self._wanted = None if self._listing is None else Wanted(listing_options=self._listing)
+        self._wanted = None if self._listing is None else LearnerUse(listing_options=self._listing)
         listing = self._listing or core.config.listing_options
         if listing.probabilities and core.config.run.vw_exact:  # VW counts the losses of unlabelled lines, too
             core.progress.lists_scores = core.config.reduction.labels == "multiclass"

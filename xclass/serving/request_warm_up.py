@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..api import configuration
 from ..api.inputs import Documents
 from ..api.learner import Learner
 from ..api.learner_core import LearnerCore
 from ..errors import XclassError
+from ..reductions.core.spec import LearnerUse
 from ..run import warm_up
 from . import examples
 from .examples import Question
@@ -45,7 +45,7 @@ def _small(core: LearnerCore) -> Learner:
     classes = config.values().get(config.reduction.name)
     if type(classes) is int:
         changed[config.reduction.name] = min(classes, CLASSES)
-    return Learner.of(LearnerCore(config.with_values(changed), configuration.NEW_LEARNER))
+    return Learner.of(LearnerCore(config.with_values(changed, LearnerUse())))
 
 
 def _ask(learner: Learner, learns: bool, rows: bool) -> None:

@@ -26,7 +26,7 @@ from ..errors import XclassError
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
 from ..reductions.core.probabilities import ListingOptions as ListingOptions
-from ..reductions.core.spec import Wanted
+from ..reductions.core.spec import LearnerUse
 from ..system import memory, thread_limit
 from ..system.printable import printable
 from .results import CHUNKS, Results, SettingResult, Span, failure
@@ -114,7 +114,7 @@ class Candidate:
         return learner, not (ended or others or learner.core.config.reduction.learns_at_end)
 
     def _new(self) -> Learner:
-        core = LearnerCore(self._space.config(self._setting), self._space.use(self._setting))
+        core = LearnerCore(self._space.config(self._setting))
         core.names.add(list(self._space.stream.names))
         return Learner.of(core)
 
@@ -133,9 +133,9 @@ def _losses(learner: Learner, batch: Batch, chunk: Int64s, metric: str) -> tuple
             learner.predict_each(part, functools.partial(reduction.measure, report))
             sums[c], weights[c] = report.lost("p1" if metric == "error" else metric)
         return sums, weights
-    wanted = Wanted(example_probabilities=metric in ("log_loss", "squared"))
+    wanted = LearnerUse(example_probabilities=metric in ("log_loss", "squared"))
     if metric == "top5":
-        wanted = Wanted(listing_options=ListingOptions(top_k=TOP))
+        wanted = LearnerUse(listing_options=ListingOptions(top_k=TOP))
     found = learner.predict_each(batch, functools.partial(_losses_of_task, metric), wanted)
     loss, weight = map(np.concatenate, zip(*found, strict=True))
     sums += np.bincount(chunk, loss * weight, CHUNKS)

@@ -155,11 +155,11 @@ class Search:
     def _compile(self, space: SearchSpace, evaluator: Evaluator) -> None:
         """Compile the kernels of the reductions that were not used on this machine before, and load all others."""
         for setting in space.reductions:
-            config, use = space.config(setting), space.use(setting)
+            config = space.config(setting)
             name = config.reduction.name
             if jit.is_first_run(name):
-                with LearnerCore(config, use) as learner:
-                    warm_up.prepare(config, use, learner.reduction, False)
+                with LearnerCore(config) as learner:
+                    warm_up.prepare(config, learner.reduction, False)
             evaluator.warm_up(setting)
             if not evaluator.stopped:
                 jit.note_compiled(name)

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..api import configuration
-from ..api.configuration import Config, LearnerUse
+from ..api.configuration import Config
 from ..errors import UsageError
 from ..options.declare import Option, SearchRange, as_words, options_of, search_for
+from ..reductions.core.spec import LearnerUse
 from ..run import passes
 from .options import LIST_METRICS, METRICS
 from .stream import SearchStream
@@ -95,14 +96,12 @@ class SearchSpace:
     def passes(self, setting: Setting) -> int:
         return int(setting.values.get("passes", self._passes))
 
-    def use(self, setting: Setting) -> LearnerUse:
-        return LearnerUse(passes=self.passes(setting))
-
     def config(self, setting: Setting) -> Config:
         """Return the options of a setting; raise UsageError if it cannot have them, or the metric not measure it."""
         options = {**self._fixed, **setting.values}
         options.pop("passes", None)
-        config = configuration.configured(setting.reduction, setting.classes, options, self.use(setting))
+        use = LearnerUse(passes=self.passes(setting))
+        config = configuration.configured(setting.reduction, setting.classes, options, use)
         record, metric = config.reduction, self.metric
         lists = record.labels == "multilabel"
         if metric != "error" and lists != (metric in LIST_METRICS):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..api import configuration
-from ..api.configuration import Config, LearnerUse
+from ..api.configuration import Config
 from ..api.label_check import LabelCheck
 from ..cache import cache_key
 from ..cache import source as cache
@@ -49,9 +49,8 @@ class SearchStream:
     ) -> None:
         self._constant = not config.parser.noconstant
         self.notes: list[str] = []
-        spec = configuration.spec_of(config, LearnerUse())
-        labels = configuration.label_range(config, spec)
-        names = class_names.Names(spec.names, spec.learn_names)
+        labels = configuration.label_range(config)
+        names = class_names.Names(tuple(config.parser.label_names()), config.parser.learn_names)
         kind = config.reduction.labels
         parsed = text.Reader(
             files, config.parser, WHOLE, kind, *labels, names=names, peeked=peeked, choose=detect.chooser(files)

@@ -16,7 +16,6 @@ from tests.oracles import tagged_learners
 from tests.oracles.feature_scales import as_learned
 from xclass import DataError, Learner, load
 from xclass.api import configuration
-from xclass.api.configuration import LearnerUse
 from xclass.api.learner_core import LearnerCore
 from xclass.data.batch import HIGHEST_LABEL
 from xclass.reductions.core import calibration
@@ -331,7 +330,7 @@ def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
             arrays["random"] = contents.arrays["random"][t : t + 1]
             single = contents._replace(options={**contents.options, "trees": 1, "bits": 18}, arrays=arrays)
             config = configuration.of_model("one", single.options)
-            with Learner.of(LearnerCore(config, LearnerUse(loaded=True), single)) as learner:
+            with Learner.of(LearnerCore(config, single)) as learner:
                 lists.append(go_through(learner, test, learn=False, top_k=k).lists)
     for (label,), (p,), *each in zip(*got, *lists, strict=True):
         candidates = {y for listing in each for y in list(listing)[:5]}

@@ -14,6 +14,7 @@ from xclass.api.learner import Learner
 from xclass.api.learner_core import LearnerCore
 from xclass.kernels import used_items
 from xclass.model import model_file
+from xclass.reductions.core.spec import LearnerUse
 
 TEXT = multiclass(51, 20, 500, weights=(1, 0.5, 2))
 TEST = multiclass(52, 20, 120, unlabelled=0.1)
@@ -52,8 +53,8 @@ def tables(model: Learner) -> list:
 def of_test_run() -> Learner:
     """The learner of the model `m`, as a run with -t makes it."""
     contents = model_contents.load("m")
-    use = configuration.LearnerUse(loaded=True, testing=True, weights_only=True)
-    return Learner.of(LearnerCore(configuration.of_model("m", contents.options), use, contents))
+    use = LearnerUse(loaded=True, testing=True, weights_only=True)
+    return Learner.of(LearnerCore(configuration.of_model("m", contents.options, use=use), contents))
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from ...errors import DataError, UsageError, XclassWarning
 from ...options.declare import OptionGroup, options_of
 from ...options.spelling import Spelling
 from ...reductions import presets
-from ...run import learner_use
+from ...run.options import use_of
 from ...system.printable import short_repr
 from ...text import reader
 from .. import options as cluster_options
@@ -137,7 +137,7 @@ def run_config(
     read: dict[str, object] = {"data": paths}
     read.update((name, value) for name, value in reading.meaning().items() if value not in (None, ()))
     values = {**typed, **given, **cluster, **read, "quiet": True}
-    return configuration.resolved(values, stored, learner_use.with_defaults, LEARNER, asked.groups)
+    return configuration.resolved(values, stored, use_of, LEARNER, asked.groups)
 
 
 def contents_of(learner: Learner) -> ModelContents | None:

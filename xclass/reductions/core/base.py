@@ -30,7 +30,7 @@ from .calibration import LabelStatistics, ResultFile
 from .contract import BatchTask, empty_task
 from .label_report import LabelReport
 from .probabilities import ListingOptions
-from .spec import LearnerSpec, Wanted
+from .spec import LearnerSpec, LearnerUse
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
 # what a reduction does with rows of numbers: it takes the dense block as it is, or learns from hashed features, and
@@ -82,7 +82,7 @@ class Reduction(ABC):
     report: LabelStatistics | LabelReport | None = None
     # what the summary calls labels without a probability; None if the learner estimates no probabilities of classes
     unknown_labels: str | None = None
-    wanted: Wanted  # results in addition to predictions, and the options about them; set by `want`
+    wanted: LearnerUse  # results in addition to predictions, and the options about them; set by `want`
     listing_options: ListingOptions
     predict_only: bool = False  # whether models hold only what predictions need
     tallied: Sequence[str] = ()  # names of the attributes that are other sums over examples for the summary
@@ -148,7 +148,7 @@ class Reduction(ABC):
             "--recall_tree"
         )
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: LearnerUse) -> None:
         """Change which results are produced in addition to predictions, and reset the sums for the summary."""
         self.wanted, self.listing_options = wanted, wanted.listing_options
         self.report = self.new_report()
@@ -190,7 +190,7 @@ class Reduction(ABC):
         if self.report is not None:
             self.report.add_tallies(tallies["report"])
 
-    def clear_tallies(self, wanted: Wanted) -> None:
+    def clear_tallies(self, wanted: LearnerUse) -> None:
         """Begin the sums for the summary anew."""
         self.want(wanted)
         for name in self.tallied:
@@ -382,7 +382,7 @@ class ReductionRecord:
     probabilities: bool = False
     # whether each class has a regressor that estimates its probability, for `--probabilities raw`
     class_estimates: bool = False
-    # whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
+    # whether it scores classes by regressors, all of them or candidates, see `LearnerUse.scores`
     class_scores: bool = False
     learner_options: tuple[str, ...] | None = None  # fields of `gd.BinaryOptions` that apply to it; None for all
     # whether it only collects examples in its stages and learns from all of them in `end_pass`

@@ -23,7 +23,7 @@ from .base import Reduction
 from .contract import BatchTask
 from .label_report import LabelLists, LabelReport
 from .probabilities import ClassLists
-from .spec import LearnerSpec, Wanted
+from .spec import LearnerSpec, LearnerUse
 from .validated_threshold import ValidatedThreshold
 
 COUNTS = "label_counts"  # name of the array in models
@@ -128,6 +128,10 @@ def _above(lists: ClassLists, threshold: Float32s | float) -> ClassLists:
     return selected(lists, lists.scores > of_label)
 
 
+def _results(use: LearnerUse) -> tuple[object, ...]:
+    return use.listing_options, use.scores, use.example_probabilities, use.weights_only
+
+
 class MultilabelLearner(Reduction):
     """Define what learners of lists of labels share: positives, threshold, predictions to write, measures and counts.
 
@@ -171,15 +175,15 @@ class MultilabelLearner(Reduction):
             self.chooser = ValidatedThreshold(goal)
         self._fixed = options.threshold if isinstance(options.threshold, float) else 0.5
         self._cuts = options.threshold is not None and not spec.vw_exact
-        self._typed_with = spec.wanted if self._cuts else None
+        self._typed_with = _results(spec) if self._cuts else None
         self._propensity, self._by_propensity = options.propensity_numbers(), options.rank_by == "propensity"
         self._follows_vw, self.testing = spec.vw_exact, spec.testing
         self._set_by = (growing_range if self.grows else label_range)(spec)[2]
-        self.want(spec.wanted)
+        self.want(spec)
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: LearnerUse) -> None:
         # a threshold cuts lists of probabilities only if it was given beside the option that asks for them
-        self.cuts_lists = wanted == self._typed_with
+        self.cuts_lists = _results(wanted) == self._typed_with
         self._shown = self.most_ranked = max(label_report.PLACES[-1], wanted.listing_options.top_k or 0)
         if self._by_propensity:
             self.most_ranked = self._most if self.ranks_all else WIDER * self._shown

@@ -10,15 +10,21 @@ from . import probabilities
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Say which results a learner produces in addition to predictions."""
+class LearnerUse:
+    """Say how a learner is used, as far as its options do not, and which results it gives besides predictions."""
 
     # options about probabilities, which say what is listed and what is summed up for the summary
     listing_options: probabilities.ListingOptions = field(default_factory=probabilities.ListingOptions)
     scores: bool = False  # whether the scores of classes, candidates or routers are listed
-    weights_only: bool = False  # whether the learner only predicts and its tables are never inspected
     # whether the probabilities of the label and of the answer are used for each example
     example_probabilities: bool = False
+    inspected: bool = False  # whether weight tables are shown as text
+    weights_only: bool = False  # whether the learner only predicts and its tables are never inspected
+    passes: int = 1  # number of passes over the data
+    loaded: bool = False  # whether a model will be restored
+    testing: bool = False  # whether the learner only predicts
+    # whether it is averaged with others now and then, and sees only a part of the data meanwhile
+    averaged: bool = False
 
     @property
     def needs_probabilities(self) -> bool:
@@ -31,14 +37,13 @@ class Wanted:
         return self.listing_options.top_k is not None or self.scores
 
 
-@dataclass(frozen=True)
-class LearnerSpec:
+@dataclass(frozen=True, kw_only=True)
+class LearnerSpec(LearnerUse):
     """Hold everything that a reduction may know when its options are checked and when it is built."""
 
     name: str  # name of the reduction
     options: Any  # those of the reduction
     binary: gd.BinaryOptions  # options of the binary learner
-    wanted: Wanted = field(default_factory=Wanted)  # results in addition to predictions
     # names of the options that the user or a preset set, among those of the reduction, of the binary learner and of
     # `core.probabilities`
     given: frozenset[str] = frozenset()
@@ -49,11 +54,6 @@ class LearnerSpec:
     # whether the reduction receives examples whose labels are no classes, as with `--on_bad_line vw`
     any_label: bool = False
     vw_exact: bool = False  # whether to follow VW wherever it differs
-    passes: int = 1  # number of passes over the data
-    loaded: bool = False  # whether a model will be restored
-    testing: bool = False  # whether the learner only predicts
-    # whether it is averaged with others now and then, and sees only a part of the data meanwhile
-    averaged: bool = False
 
     @property
     def classes(self) -> int | None:

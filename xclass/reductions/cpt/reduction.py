@@ -46,7 +46,7 @@ from ..core import label_arrays, probabilities
 from ..core.base import Reduction
 from ..core.calibration import LabelStatistics, ResultFile
 from ..core.contract import BatchTask
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec, LearnerUse
 from . import binary_nodes, label_tree, sampled_tree, tree_file
 from .binary_nodes import NODES, TreePredictions, TreeSettings
 from .options import (
@@ -98,7 +98,7 @@ class ProbabilityTree(Reduction):
         o: CptOptions = spec.options
         self.options = o
         self.predict_only = spec.binary.predict_only_model
-        self.weights_only = spec.wanted.weights_only
+        self.weights_only = spec.weights_only
         self.loaded, self.testing = spec.loaded, spec.testing
         self.decay = spec.binary.decay_learning_rate
         bits = self.bits = spec.binary.bits
@@ -147,7 +147,7 @@ class ProbabilityTree(Reduction):
         elif not spec.loaded and o.cpt_tree not in (*GROWN, *SAMPLED):
             self._set_trees(self._read(o.cpt_tree))
         self.search = settings.search
-        self.want(spec.wanted)
+        self.want(spec)
         self.stages = [self._learn_batch]
         if self.scales is not None or self.frequencies is not None:
             self.stages.insert(0, self.prepare)
@@ -378,7 +378,7 @@ class ProbabilityTree(Reduction):
     def new_report(self) -> LabelStatistics:
         return LabelStatistics(self.listing_options, self.options.cpt_arity - 1)
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: LearnerUse) -> None:
         super().want(wanted)
         if self.options.beam == 0 and self.proposals > 1 and not self.options.exact:
             of_candidates = self.proposals == self.options.candidates and (self.options.rerank or len(self.members) > 1)

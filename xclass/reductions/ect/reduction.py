@@ -129,10 +129,10 @@ class Tournament(Reduction):
             spec.binary.link == "logistic",
         )  # fmt: skip
         width = gd.vw_width(subproblems) if vw_layout else gd.odd_width(subproblems)
-        self.tables = [gd.new_table(self.rule, bits, subproblems, width, weights_only=spec.wanted.weights_only)]
+        self.tables = [gd.new_table(self.rule, bits, subproblems, width, weights_only=spec.weights_only)]
         self.crowding = gd.crowding_warning(bits, max(1, total), width, spec.binary.layout)
         self.drift = np.zeros(1)
-        self.keep_scores = spec.wanted.scores
+        self.keep_scores = spec.scores
         self.stages = [self._learn_batch]
 
     # stages

@@ -131,7 +131,7 @@ class LomTree(tree_routers.RoutedLearner):
         self.any_label = False  # whether labels outside 1..K were learned; not recorded with `--lom_rules vw`
         self.settings = split_walk.SplitTreeSettings(
             self.most_routers, o.swap_resistance, o.lom_rules == "vw",
-            spec.wanted.scores,
+            spec.scores,
         )  # fmt: skip
         self.tree, self.cells = split_tree.new_tree(), split_cells.new_cells()
         split_tree.create_root(self.tree, FIRST_PREDICTION)

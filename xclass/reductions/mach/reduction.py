@@ -192,7 +192,7 @@ class Mach(Reduction):
         self.rows = np.uint64((1 << bits) // columns)
         self.crowding = Crowding(int(self.rows), bits, SLOT_BYTES)
         # weight table with planes, `rows` rows of a weight for each of the R B buckets
-        self.table = gd.new_table(self.rule, bits, columns, columns, True, spec.wanted.weights_only)
+        self.table = gd.new_table(self.rule, bits, columns, columns, True, spec.weights_only)
         self.tables = [self.table]
         self.function = np.empty((self.repetitions, 2), np.uint64)  # uint64[R, 2], a and b of the hash functions
         draw_functions(np.uint64(spec.seed), self.function)
@@ -200,7 +200,7 @@ class Mach(Reduction):
         shares = thread_limit.processors() if columns >= 2 * LEAST_CLASSES else 1
         # for each thread the first and the end of its repetitions
         self.shares = split_range(self.repetitions, min(shares, self.repetitions))
-        self.want(spec.wanted)
+        self.want(spec)
         self.stages = [self._learn_batch]
         self._learn_kernel = DirectCall(class_rows, "learn_batch")
 

@@ -104,7 +104,7 @@ class Means(Reduction):
         self.classes: ClassMeans | None = None
         self._features_noted = False
         self.seen = _seen(np.empty(0, np.int64), self.capacity)
-        self.want(spec.wanted)
+        self.want(spec)
         self.stages = [self._learn_batch]
 
     @property

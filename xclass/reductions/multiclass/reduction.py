@@ -32,7 +32,7 @@ from ...model.stored_arrays import Arrays
 from ..core.base import TAKEN, UNSUITED, ReductionRecord
 from ..core.contract import BatchTask, empty_task
 from ..core.further_passes import FurtherPasses
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec, LearnerUse
 from ..cpt import binary_nodes
 from ..cpt.binary_nodes import TreePredictions
 from ..cpt.options import GROWN, SUPPORTED_OPTIONS, CptOptions, resolve_defaults, table_bits
@@ -307,7 +307,7 @@ class Multiclass(ProbabilityTree):
         )  # fmt: skip
         return result
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: LearnerUse) -> None:
         super().want(wanted)
         self.means.want(wanted)
         self.means.report = self.report

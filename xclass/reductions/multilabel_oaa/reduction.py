@@ -31,7 +31,7 @@ from ..core.base import ReductionRecord
 from ..core.contract import BatchTask
 from ..core.label_report import LabelLists
 from ..core.probabilities import ClassLists
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec, LearnerUse
 from ..oaa import scorers
 
 ENABLED = "gd, scorer-identity, multilabel_oaa"
@@ -135,10 +135,10 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
         scorers.ClassScorers.__init__(self, spec)
         self.set_up(spec, self.classes)
         self.clips = spec.vw_exact  # more than one label may have a score above 1, which tells how to rank them
-        listing = spec.wanted.listing_options
+        listing = spec.listing_options
         self.lists_scores = listing.probabilities is not None and listing.top_k is None
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: LearnerUse) -> None:
         super().want(wanted)
         lists_all = wanted.listing_options.probabilities is not None
         self.linked = self.learner_options.link == "logistic" or (lists_all and not self.rule.checked)

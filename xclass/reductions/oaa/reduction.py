@@ -29,7 +29,7 @@ from ..core import label_arrays, probabilities
 from ..core.base import ReductionRecord, split_range
 from ..core.calibration import NO_CLASSES, LabelStatistics
 from ..core.contract import BatchTask
-from ..core.spec import LearnerSpec, Wanted
+from ..core.spec import LearnerSpec, LearnerUse
 from . import class_rows, scorers
 
 # class of each example, whether it is learned, and label base before and after, see `OneAgainstAll.labels_of`
@@ -77,7 +77,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
 
 def check(spec: LearnerSpec) -> None:
     """Raise UsageError if the order of scores is given that are not written."""
-    if spec.options.raw_order == "vw" and "raw_order" in spec.given and not spec.wanted.scores:
+    if spec.options.raw_order == "vw" and "raw_order" in spec.given and not spec.scores:
         raise UsageError(
             "--raw_order has no effect without -r, whose order of scores it sets; give -r FILE, or leave it out"
         )
@@ -97,11 +97,11 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
 
 def _kind(spec: LearnerSpec) -> str:
     """Return the suffix that VW appends to the name of the reduction, depending on its output."""
-    if spec.wanted.listing_options.probabilities:
+    if spec.listing_options.probabilities:
         return "-prob"
     if spec.options.scores:
         return "-scores"
-    return "-raw" if spec.wanted.scores else ""
+    return "-raw" if spec.scores else ""
 
 
 class OneAgainstAll(scorers.ClassScorers):
@@ -114,7 +114,7 @@ class OneAgainstAll(scorers.ClassScorers):
         super().__init__(spec)
         o: OaaOptions = spec.options
         self.options = o
-        self.lists_scores = bool(o.scores or spec.wanted.listing_options.probabilities)
+        self.lists_scores = bool(o.scores or spec.listing_options.probabilities)
         self.enabled = ENABLED + _kind(spec)
         self.as_vw = spec.vw_exact
         self.indexing = UNDECIDED if o.indexing is None else o.indexing  # lowest label, 0 or 1, or UNDECIDED
@@ -132,7 +132,7 @@ class OneAgainstAll(scorers.ClassScorers):
             )
         if self.sampled:
             class_rows.shuffle(self.order, self.random)
-        self.want(spec.wanted)
+        self.want(spec)
         self.raw_vw = o.raw_order == "vw"
 
     @property
@@ -243,7 +243,7 @@ class OneAgainstAll(scorers.ClassScorers):
             task.class_lists = probabilities.class_lists(top + output_base[:, None], top_p, np.full(n, k), rest)
         return p
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: LearnerUse) -> None:
         super().want(wanted)
         self.link = self.learner_options.link == "logistic" and not self.listing_options.probabilities
 

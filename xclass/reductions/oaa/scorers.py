@@ -53,7 +53,7 @@ class ClassScorers(Reduction):
         self.crowding = Crowding(int(self.rows), bits, SLOT_BYTES)
         gd.check_memory(bits, SLOT_BYTES)
         # weight table with planes, `rows` rows of a weight for each class
-        self.table = gd.new_table(self.rule, bits, self.classes, width, True, spec.wanted.weights_only)
+        self.table = gd.new_table(self.rule, bits, self.classes, width, True, spec.weights_only)
         self.tables = [self.table]
         # one thread if updates change the label range or the regularisation that all classes share
         self.shares_penalty = self.rule.regularized and spec.vw_exact

@@ -69,13 +69,13 @@ class LabelTree(MultilabelLearner):
         self.set_up(spec, None)
         self.bits, self.loaded = spec.binary.bits, spec.loaded
         self.predict_only = spec.binary.predict_only_model
-        if not spec.wanted.weights_only:  # else the table may be packed, and is checked when it is restored
+        if not spec.weights_only:  # else the table may be packed, and is checked when it is restored
             gd.check_memory(self.bits, options.SLOT_BYTES, 0)
         lines = max(self.bits - adagrad.LOG2_LINE_SLOTS, 1)
-        words = tagged_words.new_words(lines, o.max_doublings or 0, spec.wanted.weights_only)
+        words = tagged_words.new_words(lines, o.max_doublings or 0, spec.weights_only)
         self._set_tree(label_tree.empty_tree(min(o.plt, MOST_RESERVED)), words)
         self.frequencies: document_frequency.DocumentFrequencies = document_frequency.DocumentFrequencies(
-            False, spec.constant, spec.wanted.weights_only
+            False, spec.constant, spec.weights_only
         )
         self.alpha = {"balanced": 1.0, "random": binary_nodes.RANDOM}.get(o.plt_tree, o.plt_alpha)
         self.random = np.array([spec.seed], np.uint64)

@@ -200,7 +200,7 @@ class RandomTree(tree_routers.RoutedLearner):
         super().__init__(spec, self.classes - 1, ORDER_BYTES * self.classes)
         self.levels = max(1, (2 * self.classes - 1).bit_length())
         self.order = new_order(self.classes, spec.seed)
-        self.keep_scores = spec.wanted.scores
+        self.keep_scores = spec.scores
         self.stages = [self._learn_batch]
 
     # stages

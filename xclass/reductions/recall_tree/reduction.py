@@ -264,7 +264,7 @@ class RecallTree(Reduction):
             self.tables = [gd.new_table(self.rule, bits, subs, gd.vw_width(subs))]
             self.stages = [self._learn_sequentially]
         else:
-            few = spec.wanted.weights_only
+            few = spec.weights_only
             shard = -(-self.classes // SHARDS)
             self.tables = [gd.new_table(self.rule, max(bits - 1, 2), router_subs, gd.odd_width(router_subs), few, few)]
             for _ in range(SHARDS):
@@ -279,7 +279,7 @@ class RecallTree(Reduction):
         # buffers of the two stages for a batch of a single example
         self._kept_features = routing.new_features(KEPT_FEATURES)
         self._kept_scratch = scoring.new_scratch(routing.new_features(KEPT_FEATURES), self.candidates)
-        self.want(spec.wanted)
+        self.want(spec)
 
     def cross_path(self, crosser: Crosser) -> None:
         if not self.settings.path:

@@ -104,7 +104,7 @@ class Scalar(Reduction):
     def __init__(self, spec: LearnerSpec) -> None:
         self.rule = gd.make_rule(spec.binary, reduction=False, exact=spec.vw_exact)
         gd.check_memory(spec.binary.bits)
-        self.table = gd.new_table(self.rule, spec.binary.bits, 1, 1, weights_only=spec.wanted.weights_only)
+        self.table = gd.new_table(self.rule, spec.binary.bits, 1, 1, weights_only=spec.weights_only)
         self.tables = [self.table]
         if spec.binary.constant is not None:
             self.table.flat[(CONSTANT & int(self.table.mask)) * int(self.table.stride)] = spec.binary.constant

@@ -80,7 +80,7 @@ class SoftmaxTree(Reduction):
         self.store = None if spec.testing else row_store.Store()
         self.eps = self.options.smooth if self.options.smooth is not None else DEFAULT_EPS
         self._use(inference.empty_tree())
-        self.want(spec.wanted)
+        self.want(spec)
         # sums of weights; the last is multiplied by -log p within the leaf
         self.missed_top_5 = self.inside = self.inside_log = 0.0
         self.training_lines: list[str] = []

@@ -135,7 +135,7 @@ class SparseExperts(Reduction):
             kernels.draw_gate(self.experts.gate, np.array([spec.seed], np.uint64))
         self.pruning = kernels.new_pruning(number, self.classes)
         self.stages = [self._learn_batch]
-        self.want(spec.wanted)
+        self.want(spec)
 
     def find(self, feature: UInt32s) -> Bools:
         rows = len(self.experts.gate)
