@@ -118,10 +118,10 @@ def run(
     return asyncio.ensure_future(served(signals=False))
 
 
-def _arguments() -> dict[str, str]:
+def _arguments(complete: bool) -> dict[str, str]:
     """Return the arguments of `run` by the flags of the command, see `Spelling`."""
     names = {f"--{name}": name for name in (*options_of(ServerOptions), "top_k", "checkpoint")}
-    return {**configuration.keywords(), **names, "-f": "save_to", "-t": "learn=False"}
+    return {**configuration.keywords(complete), **names, "-f": "save_to", "-t": "learn=False"}
 
 
 ARGUMENTS = Spelling(_arguments)

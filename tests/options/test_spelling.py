@@ -16,7 +16,7 @@ from xclass.options.spelling import Spelling
 PACKAGE = Path(xclass.__file__).parent
 
 
-def names() -> dict[str, str]:
+def names(complete: bool) -> dict[str, str]:
     return {"-b": "bits", "--oaa": "oaa", "--oaa N": "classes", "--oaa K": "oaa(K)", "--sgd": "sgd"}
 
 
@@ -85,7 +85,7 @@ def test_values_columns_and_names_that_look_like_options_stay(tmp_path):
 
 
 def test_the_outermost_interface_names_the_options_of_an_error():
-    with pytest.raises(UsageError) as caught, Spelling(lambda: {"--sgd": "outer"}), Spelling(names):
+    with pytest.raises(UsageError) as caught, Spelling(lambda _: {"--sgd": "outer"}), Spelling(names):
         raise UsageError("--sgd", "--oaa 3")
     assert str(caught.value) == "outer\n--oaa 3"
     assert caught.value.args == ("--sgd", "--oaa 3")

@@ -227,13 +227,14 @@ def configured(
     if reduction not in known:
         hint = suggestion(reduction, known) if isinstance(reduction, str) else ""
         raise UsageError(f"{reduction!r} is not a reduction{hint}; the reductions are {', '.join(known)}")
-    return registry.read_for_chosen([reduction], lambda names: _configured(names, reduction, classes, options, use))
+    given = registry.read_for_chosen([reduction], lambda names: _checked(names, reduction, classes, options))
+    return resolved(given, None, lambda _: use)
 
 
-def _configured(
-    names: Collection[str], reduction: str, classes: int | str | None, options: Mapping[str, Any], use: LearnerUse
-) -> Config:
-    """Return the result of `configured`; the options are those of the reductions with these names."""
+def _checked(
+    names: Collection[str], reduction: str, classes: int | str | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the options of a new learner, by field, after a check of each; they are those of reductions `names`."""
     declared, known = declared_options(names), reductions()
     aliases = {alias.lstrip("-"): name for name, option in declared.items() for alias in option.aliases}
     given: dict[str, Any] = {}
@@ -257,7 +258,7 @@ def _configured(
         given[reduction] = checked_value("classes", own, (classes or 0) if own.kind is int else str(classes))
     elif classes is not None:
         raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
-    return resolved(given, None, lambda _: use)
+    return given
 
 
 def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | str | None, dict[str, Any]]:
@@ -401,10 +402,13 @@ def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]
     return suggestion(word, set(declared) - set(known))
 
 
-def keywords() -> dict[str, str]:
-    """Return the keywords and arguments of `Learner` by the flags of the command, see `Spelling`."""
+def keywords(complete: bool) -> dict[str, str]:
+    """Return the keywords and arguments of `Learner` by the flags of the command, see `Spelling`.
+
+    Unless they are to be `complete`, the options are those of the reductions that are imported.
+    """
     names: dict[str, str] = {}
-    for name, declared in declared_options().items():
+    for name, declared in declared_options(None if complete else registry.imported()).items():
         names.update((flag, name) for flag in (f"--{name}", *declared.flags))
         names.update((flag, flag.lstrip("-")) for flag in declared.aliases)
     for name in reductions():

@@ -89,7 +89,7 @@ def read_vw(
     options = parser.ParserOptions(noconstant=noconstant)
     batches = reader.Reader(source, options, HASH_BITS, KINDS[labels], choose=detect.chooser(source))
     names = {"-d": "read_vw()", "--learn_names": "learn_file() of a Learner"}  # which needs no option for names
-    spelling = Spelling(lambda: {**configuration.keywords(), **names})
+    spelling = Spelling(lambda complete: {**configuration.keywords(complete), **names})
     try:
         with spelling:
             for batch in batches:

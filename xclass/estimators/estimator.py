@@ -151,9 +151,9 @@ def new_learner(estimator: Any, record: ReductionRecord, labels: ClassLabels, pa
         raise
 
 
-def _parameters() -> dict[str, str]:
+def _parameters(complete: bool) -> dict[str, str]:
     """Return the parameters by the flags of the command, see `Spelling`."""
-    names = {flag: OWN_OPTIONS.get(name) or name for flag, name in configuration.keywords().items()}
+    names = {flag: OWN_OPTIONS.get(name) or name for flag, name in configuration.keywords(complete).items()}
     for name in configuration.reductions():
         record, chosen = configuration.record_of(name), f"reduction={name!r}"
         if record is not None and record.labels == "multilabel":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from types import TracebackType
 
 from ..errors import XclassError
@@ -34,23 +33,25 @@ class Spelling:
     """Replace flags in messages by names; in a `with` block, do so in the errors that are raised there.
 
     `make_names` returns the names by flag, and those of flags that are followed by a number by the flag and ` N`, and
-    those that replace a flag and ` K` by both.
+    those that replace a flag and ` K` by both. It is called with False first, for those that take no time to find, and
+    with True for all when a message has another flag.
     """
 
-    def __init__(self, make_names: Callable[[], Mapping[str, str]]) -> None:
-        self._make_names = make_names
-
-    @cached_property
-    def names(self) -> Mapping[str, str]:
-        return self._make_names()
+    def __init__(self, make_names: Callable[[bool], Mapping[str, str]]) -> None:
+        self._make_names, self._complete = make_names, False
+        self._names: Mapping[str, str] | None = None
 
     def __call__(self, message: str) -> str:
         return FLAG.sub(self._name, message)
 
     def _name(self, match: re.Match[str]) -> str:
         flag, of_k = match[1], match[2] or ""
-        name = self.names.get(f"{flag}{of_k}") or (self.names[flag] + of_k if flag in self.names else match[0])
-        return self.names.get(f"{flag} N", name) if match[3] else name
+        names = self._make_names(False) if self._names is None else self._names
+        if flag and flag not in names and not self._complete:
+            names, self._complete = self._make_names(True), True
+        self._names = names
+        name = names.get(f"{flag}{of_k}") or (names[flag] + of_k if flag in names else match[0])
+        return names.get(f"{flag} N", name) if match[3] else name
 
     def __enter__(self) -> None:
         pass

@@ -5,6 +5,7 @@ To add one, write its module, add it to `MODULES` and add its oracle (docs/addin
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -55,6 +56,11 @@ def records(names: Collection[str]) -> tuple[ReductionRecord, ...]:
 
 def all_names() -> list[str]:
     return [record.name for record in globals().get("REDUCTIONS", ())] or [*MODULES]
+
+
+def imported() -> list[str]:
+    """Return the names of the reductions whose modules are imported."""
+    return [name for name, module in MODULES.items() if f"{__package__}.{module}" in sys.modules]
 
 
 def listed(fits: Callable[[ReductionRecord], bool]) -> str:

@@ -45,7 +45,7 @@ LABELS = re.compile(r"^y\b")  # at the beginning of a message
 BATCH_WORK = 512  # most work of a batch, unless it has a single example; about 10 ms
 BYTES_OF_WORK, VALUES_OF_WORK = 64, 8  # of an example that take about the time of one with few features
 SHOWN_COLUMNS = 5  # of a table, in a message
-ARGUMENTS = Spelling(lambda: {"--top_k": "k", "--exact": "no k, start the server with --exact"})  # for the client
+ARGUMENTS = Spelling(lambda _: {"--top_k": "k", "--exact": "no k, start the server with --exact"})  # for the client
 CLASSES_OF_WORK = 16  # classes that are listed in about the time of a prediction
 
 

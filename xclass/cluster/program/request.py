@@ -82,10 +82,10 @@ def warn(note: str) -> None:
     warnings.warn(ARGUMENT_NAMES(note), XclassWarning, stacklevel=2)
 
 
-def _arguments() -> dict[str, str]:
+def _arguments(complete: bool) -> dict[str, str]:
     """Return the arguments of a program by the flags of the command, see `Spelling`."""
     of_cluster = options_of(cluster_options.ClusterOptions)
-    return {**configuration.keywords(), **{f"--{name}": ARGUMENTS.get(name, name) for name in of_cluster}}
+    return {**configuration.keywords(complete), **{f"--{name}": ARGUMENTS.get(name, name) for name in of_cluster}}
 
 
 ARGUMENT_NAMES = Spelling(_arguments)
