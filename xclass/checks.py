@@ -71,7 +71,7 @@ class Case:
 
     @property
     def takes_rows(self) -> bool:
-        return self.record.dense is base.taken
+        return self.record.dense == base.TAKEN
 
     def arguments(self, classes: int = K, **options: Any) -> tuple[str, int | None, dict[str, Any]]:
         """Return the name of the reduction, the number of classes, and options for a small table."""
@@ -167,7 +167,7 @@ def fault_of(record: ReductionRecord) -> str:
                 return f"the option {field_name!r} is one of the group {of!r}, too; give it another name"
     if record.labels not in LABELS:
         return f"the record's 'labels' is {short_repr(record.labels)}; give one of {', '.join(LABELS)}"
-    for called in ("build", "resolve_defaults", "label_range", "check", "check_arrays", "dense"):
+    for called in ("build", "resolve_defaults", "label_range", "check", "check_arrays"):
         if not callable(getattr(record, called)):
             return f"the record's {called!r} is {short_repr(getattr(record, called))}; give a function"
     return ""

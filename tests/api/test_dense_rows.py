@@ -25,7 +25,7 @@ LABELS = [1, 2, 1, 2]
 @pytest.fixture
 def taken(monkeypatch):
     """Let --oaa take the dense block, which it does not look at, and return what it gets."""
-    records = [dataclasses.replace(one, dense=base.taken) if one.name == "oaa" else one for one in registry.REDUCTIONS]
+    records = [dataclasses.replace(one, dense=base.TAKEN) if one.name == "oaa" else one for one in registry.REDUCTIONS]
     monkeypatch.setattr(registry, "REDUCTIONS", tuple(records))
 
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 
 import xclass
-from xclass.api.configuration import LabelRange
 from xclass.api.labels import LabelConverter, are_names
 from xclass.data.class_names import Names
 from xclass.data.schema import Schema
+from xclass.reductions.core.spec import LabelRange
 
 MATRIX = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]])
 

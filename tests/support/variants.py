@@ -89,7 +89,7 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
 AT_THE_END = ("softmax_tree",)  # reductions that learn only at the end of the data
 BY_NAME = {record.name: record for record in REDUCTIONS}
 # kind of the lines for `streams.of_kind`
-KINDS = {name: "rows" if record.dense is base.taken else record.labels for name, record in BY_NAME.items()}
+KINDS = {name: "rows" if record.dense == base.TAKEN else record.labels for name, record in BY_NAME.items()}
 LISTING_OPTIONS = options_of(probabilities.ListingOptions)
 FLAGS = {
     field: long_flag(option)

@@ -12,7 +12,7 @@ import json
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from ..options.spelling import Spelling, suggestion
 from ..reductions import presets, registry
 from ..reductions.core import base, probabilities
 from ..reductions.core.base import ReductionRecord
-from ..reductions.core.spec import LearnerSpec, LearnerUse
+from ..reductions.core.spec import LabelRange, LearnerSpec, LearnerUse
 from ..text import label_words, parser, reader
 
 Config: TypeAlias = options_resolve.Config[ReductionRecord]
@@ -92,14 +92,6 @@ class LearnerOptions(OptionGroup):
 NEW_LEARNER, LOADED_LEARNER = LearnerUse(), LearnerUse(loaded=True)
 
 
-class LabelRange(NamedTuple):
-    """Hold the lowest and highest label that a learner accepts (None for no limit), and the option that sets them."""
-
-    lowest: int | None = None
-    highest: int | None = None
-    set_by: str = ""
-
-
 def option_groups(names: Collection[str] | None = None) -> dict[str, type]:
     """Return the `LearnerOptions` dataclasses of a learner by the names of their groups, in the order of the help.
 
@@ -148,12 +140,19 @@ def _title(config: Config) -> str:
     return "regression" if name == SCALAR else f"--{name}"
 
 
+def dense_of(config: Config) -> str:
+    """Return what becomes of the dense block of a batch, see `base.TAKEN`."""
+    record = config.reduction
+    takes = record.rows_with and getattr(getattr(config, record.name), record.rows_with)
+    return base.TAKEN if takes else record.dense
+
+
 def note_about_rows(config: Config, columns: int, named: bool = False) -> str:
     """Return a warning about rows of numbers that a reduction hashes although it makes many errors then, or nothing.
 
     `named` says whether they are dictionaries, which all reductions hash.
     """
-    dense = config.reduction.dense(spec_of(config))
+    dense = dense_of(config)
     if columns < MANY_COLUMNS or dense == base.HASHED or (dense == base.TAKEN and not named):
         return ""
     if dense == base.TAKEN:
@@ -184,7 +183,7 @@ def with_defaults(config: Config) -> Config:
     """Check the options of the chosen reduction and compute the defaults that depend on other options and the use."""
     spec = spec_of(config)
     config.reduction.check(spec)
-    if config.parser.dense and config.reduction.dense(spec) != base.TAKEN:
+    if config.parser.dense and dense_of(config) != base.TAKEN:
         raise UsageError(
             f"--dense: {_title(config)} learns from hashed features, and takes no rows of numbers as they are; use "
             "--multiclass or --means, or leave --dense out, so that they are hashed"

@@ -17,10 +17,10 @@ from ..data.batch import Batch, empty
 from ..data.class_names import Names
 from ..data.schema import Schema, written
 from ..errors import DataError, NotClassNumber, XclassError
+from ..reductions.core.spec import LabelRange
 from ..system.printable import short_repr
 from ..text.label_detection import LabelDetector
 from ..text.malformed import LEARNS_ONE
-from .configuration import LabelRange
 
 HIGHEST_NUMBER = 10**7  # larger integers that a program gives are identifiers, and become names
 POSITION = re.compile(r"\by\[(\d+)\]")

@@ -100,7 +100,7 @@ class LearnerCore:
         self.spec = spec = configuration.spec_of(config)
         self._check(spec)
         self.label_range = configuration.label_range(config)
-        self.takes_block = config.reduction.dense(spec) == base.TAKEN
+        self.takes_block = configuration.dense_of(config) == base.TAKEN
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.schema = Schema()
         self.schema.width = config.parser.dense_namespace()[1]
@@ -282,7 +282,7 @@ class LearnerCore:
         schema = self.schema
         if not batch.columns:
             return batch._replace(dense=np.zeros((batch.n, schema.width), np.float32))
-        hashes = self.config.reduction.dense is not base.taken  # a model that has learned no rows
+        hashes = self.config.reduction.dense != base.TAKEN  # a model that has learned no rows
         if not self.takes_block or (hashes and not learn and not schema.width):
             return self._hashed(batch)
         schema.check_width(batch.columns, file)

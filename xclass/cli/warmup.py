@@ -100,7 +100,7 @@ def _compile(names: Sequence[str], output: Console) -> int:
     from ..run import warm_up
 
     jobs: dict[str, warm_up.Job] = {name: partial(use, name) for name in names}
-    of_features = [name for name in names if _chosen(name)[0].dense is not base.taken]
+    of_features = [name for name in names if _chosen(name)[0].dense != base.TAKEN]
     if of_features:
         jobs["files of each format"] = partial(read_files, of_features[0])
     total = 0
@@ -193,7 +193,7 @@ def _chosen(name: str) -> tuple[ReductionRecord, dict[str, Any]]:
 
     (record,) = registry.records({presets.reductions(registry.all_names()).get(name, name)})
     options: dict[str, Any] = {} if name == "scalar" else {name: "2,8" if name == "mach" else CLASSES}
-    return record, {**options, "dense": ("n:4",)} if record.dense is base.taken else options
+    return record, {**options, "dense": ("n:4",)} if record.dense == base.TAKEN else options
 
 
 def _run(**given: Any) -> None:

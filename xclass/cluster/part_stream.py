@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..api.configuration import Config, LabelRange
+from ..api.configuration import Config
 from ..array_types import Float64s, Int64s
 from ..data import batch_ops
 from ..data.batch import Batch
 from ..data.class_names import Names, key_of
 from ..data.schema import Schema
+from ..reductions.core.spec import LabelRange
 from .shards import DataPart, PartReader
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api.configuration import Config, LabelRange, feature_bits
+from ..api.configuration import Config, feature_bits
 from ..array_types import Int64s
 from ..data import batch_ops
 from ..data.batch import Batch
@@ -32,6 +32,7 @@ from ..data.class_names import Names
 from ..data.schema import Schema
 from ..errors import DataError, UsageError
 from ..formats import detect, npy
+from ..reductions.core.spec import LabelRange
 from ..system import streams
 from ..text import reader, urls
 from ..text.text_format import TextFormat

@@ -30,7 +30,7 @@ from .calibration import LabelStatistics, ResultFile
 from .contract import BatchTask, empty_task
 from .label_report import LabelReport
 from .probabilities import ListingOptions
-from .spec import LearnerSpec, LearnerUse
+from .spec import LabelRange, LearnerSpec, LearnerUse
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
 # what a reduction does with rows of numbers: it takes the dense block as it is, or learns from hashed features, and
@@ -338,22 +338,10 @@ def _defaults(spec: LearnerSpec) -> dict[str, object]:
     return gd.resolve_defaults(spec.binary, spec.classes or 1, reduction=spec.classes is not None)
 
 
-def taken(spec: LearnerSpec) -> str:
-    return TAKEN
-
-
-def hashed(spec: LearnerSpec) -> str:
-    return HASHED
-
-
-def unsuited(spec: LearnerSpec) -> str:
-    return UNSUITED
-
-
-def _from_one(spec: LearnerSpec) -> tuple[int, int, str]:
+def _from_one(spec: LearnerSpec) -> LabelRange:
     """Return the range of labels of a reduction whose option is the number of classes."""
     classes = spec.classes or 0
-    return 1, classes, f"--{spec.name} {classes}"
+    return LabelRange(1, classes, f"--{spec.name} {classes}")
 
 
 @dataclass(frozen=True)
@@ -370,9 +358,8 @@ class ReductionRecord:
     labels: str = "multiclass"
     # `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others
     resolve_defaults: Callable[[LearnerSpec], dict[str, object]] = _defaults
-    # `label_range(spec)` returns lowest label, highest label and the option that sets them, None for any number; the
-    # default is 1..K of the option `--name K`
-    label_range: Callable[[LearnerSpec], tuple[int, int, str] | None] = _from_one
+    # `label_range(spec)` returns the range of labels; the default is 1..K of the option `--name K`
+    label_range: Callable[[LearnerSpec], LabelRange] = _from_one
     # `check(spec)` raises UsageError if options do not fit together, beyond the `RULES` of its options
     check: Callable[[LearnerSpec], None] = _accept
     # `check_arrays(spec, arrays)` raises ModelError if the arrays of a model have other sizes than `build` would
@@ -387,7 +374,7 @@ class ReductionRecord:
     learner_options: tuple[str, ...] | None = None  # fields of `gd.BinaryOptions` that apply to it; None for all
     # whether it only collects examples in its stages and learns from all of them in `end_pass`
     learns_at_end: bool = False
-    # what becomes of the dense block of a batch, see TAKEN; a function of the spec, because options may decide
-    dense: Callable[[LearnerSpec], str] = hashed
+    dense: str = HASHED  # what becomes of the dense block of a batch, see TAKEN
+    rows_with: str = ""  # the option with which the block is taken all the same
     widest_array: int = 1 << 32  # most columns of an array that it takes as they are; those of a wider one are hashed
     not_merged: str = ""  # why models of it cannot be merged, for the message; empty if `abilities.merge` has a module

@@ -23,7 +23,7 @@ from .base import Reduction
 from .contract import BatchTask
 from .label_report import LabelLists, LabelReport
 from .probabilities import ClassLists
-from .spec import LearnerSpec, LearnerUse
+from .spec import LabelRange, LearnerSpec, LearnerUse
 from .validated_threshold import ValidatedThreshold
 
 COUNTS = "label_counts"  # name of the array in models
@@ -104,16 +104,16 @@ def check(spec: LearnerSpec) -> None:
         )
 
 
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> LabelRange:
     """Return the range of labels of a reduction whose option is the number of labels: 0..K-1, 1..K for names."""
     labels = spec.classes or 0
-    return spec.lowest_label, labels - 1 + spec.lowest_label, f"--{spec.name} {labels}"
+    return LabelRange(spec.lowest_label, labels - 1 + spec.lowest_label, f"--{spec.name} {labels}")
 
 
-def growing_range(spec: LearnerSpec) -> tuple[int, int, str]:
+def growing_range(spec: LearnerSpec) -> LabelRange:
     """Return the range of labels of a reduction that needs no number of labels."""
     instead = "" if spec.lowest_label else "; --learn_names takes larger numbers as names"
-    return spec.lowest_label, MOST_LABELS - 1 + spec.lowest_label, f"--{spec.name}{instead}"
+    return LabelRange(spec.lowest_label, MOST_LABELS - 1 + spec.lowest_label, f"--{spec.name}{instead}")
 
 
 def selected(lists: ClassLists, kept: Bools) -> ClassLists:
@@ -178,7 +178,7 @@ class MultilabelLearner(Reduction):
         self._typed_with = _results(spec) if self._cuts else None
         self._propensity, self._by_propensity = options.propensity_numbers(), options.rank_by == "propensity"
         self._follows_vw, self.testing = spec.vw_exact, spec.testing
-        self._set_by = (growing_range if self.grows else label_range)(spec)[2]
+        self._set_by = (growing_range if self.grows else label_range)(spec).set_by
         self.want(spec)
 
     def want(self, wanted: LearnerUse) -> None:

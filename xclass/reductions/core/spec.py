@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...binary import gd
 from . import probabilities
+
+
+class LabelRange(NamedTuple):
+    """Hold the lowest and highest label that a learner accepts (None for no limit), and the option that sets them."""
+
+    lowest: int | None = None
+    highest: int | None = None
+    set_by: str = ""
 
 
 @dataclass(frozen=True)

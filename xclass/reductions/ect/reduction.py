@@ -34,7 +34,7 @@ from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, conflict, option, refused
 from ..core import label_arrays
-from ..core.base import Reduction, ReductionRecord, unsuited
+from ..core.base import UNSUITED, Reduction, ReductionRecord
 from ..core.contract import BatchTask
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
@@ -178,5 +178,5 @@ REDUCTION = ReductionRecord(
     resolve_defaults=resolve_defaults,
     check_arrays=check_arrays,
     not_merged="the matches of a later round learn from the winners of earlier ones, which averages would change",
-    dense=unsuited,
+    dense=UNSUITED,
 )

@@ -35,7 +35,7 @@ from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ...options.declare import Facts, OptionGroup, SearchRange, one_of, option
 from ..core import label_arrays, tree_routers
-from ..core.base import ReductionRecord, unsuited
+from ..core.base import UNSUITED, ReductionRecord
 from ..core.contract import BatchTask
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
@@ -270,5 +270,5 @@ REDUCTION = ReductionRecord(
     resolve_defaults=resolve_defaults,
     check_arrays=check_arrays,
     not_merged="splits of nodes and the labels counted there depend on each other, so two trees have no average",
-    dense=unsuited,
+    dense=UNSUITED,
 )

@@ -39,7 +39,7 @@ from ..core.base import Reduction, ReductionRecord, split_range
 from ..core.calibration import NEW_LABELS, LabelStatistics
 from ..core.contract import BatchTask
 from ..core.seen_labels import Seen
-from ..core.spec import LearnerSpec
+from ..core.spec import LabelRange, LearnerSpec
 from ..oaa import class_rows
 from ..oaa.crowding import Crowding
 from ..oaa.scorers import LEAST_CLASSES, LEAST_SHARE, LOG2_SLOTS_PER_CLASS, SLOT_BYTES
@@ -326,8 +326,8 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return {**resolved, "loss_function": spec.binary.loss_function or "squared"}  # as `oaa`, for fewer errors
 
 
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    return 1, HIGHEST_LABEL, f"--mach {spec.options.mach}"
+def label_range(spec: LearnerSpec) -> LabelRange:
+    return LabelRange(1, HIGHEST_LABEL, f"--mach {spec.options.mach}")
 
 
 def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:

@@ -39,11 +39,11 @@ from ...model import stored_arrays
 from ...model.archive import Archive
 from ...options.declare import OptionGroup, no_effect, option, refused, warned
 from ..core import label_arrays, probabilities, seen_labels
-from ..core.base import Reduction, ReductionRecord, taken
+from ..core.base import TAKEN, Reduction, ReductionRecord
 from ..core.calibration import NEW_LABELS, LabelStatistics
 from ..core.contract import BatchTask
 from ..core.seen_labels import Seen
-from ..core.spec import LearnerSpec
+from ..core.spec import LabelRange, LearnerSpec
 from . import class_means, kernels
 from .class_means import FEW_CLASSES, ClassMeans
 from .kernels import LANES
@@ -298,8 +298,8 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     return gd.resolve_defaults(spec.binary, 1, True)
 
 
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    return 1, HIGHEST_LABEL, "--means"
+def label_range(spec: LearnerSpec) -> LabelRange:
+    return LabelRange(1, HIGHEST_LABEL, "--means")
 
 
 REDUCTION = ReductionRecord(
@@ -313,5 +313,5 @@ REDUCTION = ReductionRecord(
     label_range=label_range,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    dense=taken,
+    dense=TAKEN,
 )

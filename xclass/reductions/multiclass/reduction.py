@@ -29,10 +29,10 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
-from ..core.base import TAKEN, UNSUITED, ReductionRecord
+from ..core.base import UNSUITED, ReductionRecord
 from ..core.contract import BatchTask, empty_task
 from ..core.further_passes import FurtherPasses
-from ..core.spec import LearnerSpec, LearnerUse
+from ..core.spec import LabelRange, LearnerSpec, LearnerUse
 from ..cpt import binary_nodes
 from ..cpt.binary_nodes import TreePredictions
 from ..cpt.options import GROWN, SUPPORTED_OPTIONS, CptOptions, resolve_defaults, table_bits
@@ -331,9 +331,10 @@ class Multiclass(ProbabilityTree):
         self.scorers = reranking.serialize(archive, self.scorers)
 
 
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> LabelRange:
     """Return the lowest and highest label, and the option that sets the range."""
-    return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
+    name = "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
+    return LabelRange(1, HIGHEST_LABEL, name)
 
 
 def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
@@ -348,11 +349,6 @@ def build(spec: LearnerSpec) -> ProbabilityTree:
     return Multiclass(spec) if spec.options.rerank else ProbabilityTree(spec)
 
 
-def dense(spec: LearnerSpec) -> str:
-    """Return what becomes of rows of numbers: trees alone learn badly from them."""
-    return TAKEN if spec.options.rerank else UNSUITED
-
-
 REDUCTION = ReductionRecord(
     name="cpt",
     title="Conditional probability tree",
@@ -365,6 +361,7 @@ REDUCTION = ReductionRecord(
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=SUPPORTED_OPTIONS,
-    dense=dense,
+    dense=UNSUITED,  # trees alone learn badly from rows
+    rows_with="rerank",
     widest_array=means.MOST_COLUMNS,
 )

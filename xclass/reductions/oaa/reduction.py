@@ -29,7 +29,7 @@ from ..core import label_arrays, probabilities
 from ..core.base import ReductionRecord, split_range
 from ..core.calibration import NO_CLASSES, LabelStatistics
 from ..core.contract import BatchTask
-from ..core.spec import LearnerSpec, LearnerUse
+from ..core.spec import LabelRange, LearnerSpec, LearnerUse
 from . import class_rows, scorers
 
 # class of each example, whether it is learned, and label base before and after, see `OneAgainstAll.labels_of`
@@ -88,11 +88,11 @@ def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
     stored_arrays.check_rows("order", arrays, spec.options.oaa)
 
 
-def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> LabelRange:
     """Return the lowest label, the highest label and the option that sets them."""
     o: OaaOptions = spec.options
     low = 1 if o.indexing is None else o.indexing
-    return low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else "")
+    return LabelRange(low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else ""))
 
 
 def _kind(spec: LearnerSpec) -> str:

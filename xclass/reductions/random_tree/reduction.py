@@ -26,7 +26,7 @@ from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, option, refused
 from ..core import label_arrays, tree_routers
-from ..core.base import ReductionRecord, unsuited
+from ..core.base import UNSUITED, ReductionRecord
 from ..core.contract import BatchTask
 from ..core.probabilities import ClassLists
 from ..core.spec import LearnerSpec
@@ -247,5 +247,5 @@ REDUCTION = ReductionRecord(
     resolve_defaults=resolve_defaults,
     check_arrays=check_arrays,
     not_merged="merging is not implemented for this baseline",
-    dense=unsuited,
+    dense=UNSUITED,
 )

@@ -60,7 +60,7 @@ from ...options.declare import (
     warned,
 )
 from ..core import label_arrays, probabilities
-from ..core.base import Reduction, ReductionRecord, unsuited
+from ..core.base import UNSUITED, Reduction, ReductionRecord
 from ..core.calibration import NO_CLASSES, LabelStatistics
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
@@ -458,5 +458,5 @@ REDUCTION = ReductionRecord(
     probabilities=True,
     class_scores=True,
     not_merged="routers and the labels counted at their nodes depend on each other, so two trees have no average",
-    dense=unsuited,
+    dense=UNSUITED,
 )

@@ -22,7 +22,7 @@ from ...model.archive import Archive
 from ...options.declare import OptionGroup, conflict, option
 from ..core.base import Reduction, ReductionRecord
 from ..core.contract import BatchTask
-from ..core.spec import LearnerSpec
+from ..core.spec import LabelRange, LearnerSpec
 
 
 class ScalarOptions(OptionGroup):
@@ -94,8 +94,8 @@ def learn_batch(
                     table.range[0], table.range[1] = low, high
 
 
-def label_range(spec: LearnerSpec) -> None:
-    """Return None, because any number is a valid label."""
+def any_number(spec: LearnerSpec) -> LabelRange:
+    return LabelRange()
 
 
 class Scalar(Reduction):
@@ -157,5 +157,5 @@ REDUCTION = ReductionRecord(
     labels="simple",
     enabled="gd, scorer-identity, count_label",
     build=Scalar,
-    label_range=label_range,
+    label_range=any_number,
 )
