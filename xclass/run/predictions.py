@@ -267,27 +267,6 @@ def simple_lines(
 
 
 @jit
-def multiclass_lines(
-    values: Float64s,
-    names: ClassNames,
-    longest_name: Int,
-    text: UInt8s,
-    tag_start: Int64s,
-    tag_end: Int64s,
-    row: Int,
-    out: UInt8s,
-) -> tuple[Int, Int]:
-    """Write lines with a class each as `simple_lines` does; no name is longer than `longest_name` bytes."""
-    at: Int = 0
-    space = MAX_NUMBER_BYTES + longest_name
-    while row < len(values) and at + space + tag_end[row] - tag_start[row] <= len(out):
-        at = put_class(out, at, np.int64(values[row]), names)
-        at = put_tag(out, at, text, tag_start[row], tag_end[row])
-        row += 1
-    return row, at
-
-
-@jit
 def label_lines(
     labels: Int64s,
     start: Int64s,
@@ -300,9 +279,10 @@ def label_lines(
     row: Int,
     out: UInt8s,
 ) -> tuple[Int, Int]:
-    """Write lines with a list of labels each as `multiclass_lines` does, and a space after the list if `space_last`.
+    """Write lines with a list of labels each as `simple_lines` does, and a space after the list if `space_last`.
 
-    `labels` are those of all examples; example i has `start[i]:start[i + 1]`.
+    `labels` are those of all examples; example i has `start[i]:start[i + 1]`. No name is longer than `longest_name`
+    bytes.
     """
     at: Int = 0
     while row < len(tag_start):
@@ -338,7 +318,7 @@ def score_lines(
     row: Int,
     out: UInt8s,
 ) -> tuple[Int, Int]:
-    """Write lines with a list of label:score each as `multiclass_lines` does.
+    """Write lines with a list of label:score each as `label_lines` does.
 
     `scores` and `labels` are those of all examples; example i has `start[i]:start[i + 1]`. `has_rest` says whether the
     last score of each example is that of all other classes, which have no name. `raw` asks for a
@@ -413,21 +393,19 @@ class LineFormatter:
         if self._class_names.named and len(self._names) > self._encoded:
             self._encode_new_names()
         tags = (batch.text, batch.tag_start, batch.tag_end)
-        line_size = int((batch.tag_end - batch.tag_start).max()) + MAX_NUMBER_BYTES + self._longest_name
+        if self.kind == "multiclass":  # lists of one label
+            assert values is not None
+            labels = (values.astype(np.float32) if self._rounded else values).astype(np.int64)
+            start = np.arange(batch.n + 1)
+        line_size = int((batch.tag_end - batch.tag_start).max()) + MAX_NUMBER_BYTES
         if start is not None:
             line_size += int((start[1:] - start[:-1]).max()) * (MAX_SCORE_BYTES + self._longest_name)
         if line_size > len(self._out):
             self._out = np.empty(line_size, np.uint8)
-        if self._rounded:
-            values = np.asarray(values).astype(np.float32)
         row: Int = 0
         while row < batch.n:
             if self.kind == "simple":
                 row, size = simple_lines(np.asarray(values, np.float64), *tags, row, self._out)
-            elif self.kind == "multiclass":
-                row, size = multiclass_lines(
-                    np.asarray(values, np.float64), self._class_names, self._longest_name, *tags, row, self._out
-                )
             else:
                 assert labels is not None and start is not None
                 rest = (self._class_names, self._longest_name, *tags, row, self._out)
