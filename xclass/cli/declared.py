@@ -47,23 +47,21 @@ def groups_of(names: Collection[str]) -> dict[str, type[OptionGroup]]:
     from ..cache import source as cache
     from ..cluster import options as cluster
     from ..reductions import presets
-    from ..run import passes, shuffle, timing
-    from ..run.inspect import options as inspect
-    from ..run.options import RunOptions as RunOptions
-    from ..run.results import options as results
+    from ..run import options as run
+    from ..run import passes
     from ..text import reader
 
     groups: dict[str, type[OptionGroup]] = {
         "multiclass": presets.PresetOptions,
-        "run": RunOptions,
+        "run": run.RunOptions,
         "reader": reader.ReaderOptions,
         "cache": cache.CacheOptions,
         "passes": passes.PassOptions,
-        "shuffle": shuffle.ShuffleOptions,
-        "inspect": inspect.InspectOptions,
-        "timing": timing.TimingOptions,
+        "shuffle": run.ShuffleOptions,
+        "inspect": run.InspectOptions,
+        "timing": run.TimingOptions,
         "cluster": cluster.ClusterOptions,
-        "results": results.ResultOptions,
+        "results": run.ResultOptions,
     }
     of_learners = configuration.option_groups(names)
     groups.update({group: options for group, options in of_learners.items() if group not in groups})

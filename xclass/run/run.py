@@ -44,7 +44,6 @@ from .inspect import tree_dump
 from .passes import SavePoint
 from .report import banner, console, table_occupancy
 from .report.console import Console
-from .results import options as results
 from .results import summary as summary_record
 from .results.recorder import Recorder
 from .shuffle import Shuffler
@@ -311,7 +310,7 @@ class Run:
         if self.inspector is not None and self.inspector.file is not None:
             self._opened(self.inspector.file, closing)
         tree_dump.check(c)
-        results.check(c.results, c.reduction.labels)
+        c.results.check(c.reduction.labels)
         self.recorder = Recorder(
             c.results, c.reduction.labels, self.model.names.class_list, holdout, self.model.reduction
         )

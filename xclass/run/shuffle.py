@@ -18,15 +18,8 @@ from ..data.batch import Batch
 from ..kernels import rng
 from ..kernels.constants import GOLDEN
 from ..kernels.jit import jit
-from ..options.declare import OptionGroup, option
 
 BATCH_FEATURES = 1 << 16  # approximate number of features in a batch that is yielded
-
-
-class ShuffleOptions(OptionGroup):
-    """Declare the option of shuffling."""
-
-    shuffle: int = option("hold N examples in memory and learn them in random order", minimum=2)
 
 
 @jit

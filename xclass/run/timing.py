@@ -12,19 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from ..options.declare import OptionGroup, no_effect, option
-
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-
-
-class TimingOptions(OptionGroup):
-    """Declare the option of timing."""
-
-    timing: bool = option("report the time spent starting, reading, parsing, learning and writing")
-
-    RULES = (no_effect("timing", "--quiet leaves the summary out", quiet=True),)
 
 
 def since_start() -> float:

@@ -21,9 +21,9 @@ from ...reductions.core.base import Reduction
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.label_lists import MultilabelLearner
 from ...system import output_file
+from ..options import ResultOptions
 from . import by_class, outcomes, summary
 from .by_class import PairSums
-from .options import ResultOptions
 from .outcomes import Measured, OutcomeRecorder
 
 COLUMNS = ("place", "label", "answer", "answer_probability", "label_probability", "line")
