@@ -348,7 +348,6 @@ class Reader:
                 rows = np.flatnonzero(batch.label == k)  # none if there are lists, which have a name in any line
                 encoded = name.encode("utf-8", "surrogateescape")
                 self.format.check_encoding(encoded, self.name, int(batch.line[rows[0]]) if len(rows) else 1, True)
-        self._take_notes()
 
     def _part_to_check(self, text: UInt8s) -> tuple[bytes, int]:
         """Return the part of a block that has to be UTF-8, and how many lines are before it; nothing if it is ASCII.
@@ -368,7 +367,6 @@ class Reader:
         """Add a warning if a part of the next block, after so many of its lines, is not UTF-8."""
         if piece and self.format is not None and self.parser.rules.treatment != malformed.VW:
             self.format.check_encoding(piece, self.name, self.parser.lines + lines + 1)
-            self._take_notes()
 
     def _blocks(self, stream: ByteStream) -> Iterator[Block]:
         """Yield the text of a file in blocks with padding; the complete lines of a block end after its last newline."""
@@ -452,7 +450,9 @@ class Reader:
             chosen = self._choose(text, ended, self.name)
             if chosen is None:
                 return None
-            self.format = self.format or chosen
+            if self.format is None:
+                self.notes += chosen.notes
+                chosen.notes, self.format = self.notes, chosen
         if isinstance(self.format, OtherFormat) and self.parser.options.dense and not self.format.binary:
             if self.format.dense is None:
                 raise UsageError(
@@ -463,18 +463,12 @@ class Reader:
         header = self.format.begin(text, ended, self.name)
         if header is None:
             return None
-        self._take_notes()
         if not self._scanners:
             count = thread_limit.processors() if self.format.parallel else 1
             self._scanners = [self.format.scanner(self.parser) for _ in range(count)]
         size, self._header_lines = header
         self.parser.lines = self._header_lines + self.lines_skipped
         return size
-
-    def _take_notes(self) -> None:
-        assert self.format is not None
-        self.notes.extend(self.format.notes)
-        self.format.notes.clear()
 
     def _scanned(self, blocks: Iterator[Block]) -> Iterator[tuple[parser.Scan, DataError | None]]:
         """Yield the scans of blocks in order; the blocks of a file are scanned on several threads."""

@@ -46,7 +46,7 @@ class TextFormat:
     def __init__(self, width: int = 0) -> None:
         self._width = width  # number of columns of the dense block that the model has learned from, 0 for none
         self.about: list[str] = []  # lines about the format for the start of a run
-        self.notes: list[str] = []  # warnings about the files, which the reader passes on
+        self.notes: list[str] = []  # warnings about the files; the reader puts its own list in their place
         self._noted: set[str] = set()  # warnings that were given
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
