@@ -122,6 +122,12 @@ def selected(lists: ClassLists, kept: Bools) -> ClassLists:
     return ClassLists(lists.scores[kept], lists.labels[kept], start, has_rest=False)
 
 
+def _ascending(lists: ClassLists) -> ClassLists:
+    """Return the lists with the labels of each example in rising order."""
+    order = np.lexsort((lists.labels, np.repeat(np.arange(len(lists.start) - 1), np.diff(lists.start))))
+    return lists._replace(scores=lists.scores[order], labels=lists.labels[order])
+
+
 def _above(lists: ClassLists, threshold: Float32s | float) -> ClassLists:
     """Return the labels of lists that are more probable than a threshold, that of all examples or float32[n]."""
     of_label = np.repeat(threshold, np.diff(lists.start)) if isinstance(threshold, np.ndarray) else threshold
@@ -247,7 +253,7 @@ class MultilabelLearner(Reduction):
         return label
 
     def finish(
-        self, task: BatchTask, ranked: ClassLists, chosen: ClassLists, loss: Float64s | None = None,
+        self, task: BatchTask, ranked: ClassLists, chosen: ClassLists | None = None, loss: Float64s | None = None,
         listed: ClassLists | None = None,
     ) -> None:  # fmt: skip
         """Set the results of a task, add it to the measures, and count the labels that were learned.
@@ -259,7 +265,7 @@ class MultilabelLearner(Reduction):
         ranked : the best labels and their probabilities, the best first; at least `most_ranked` where there are so
             many, without a pair for the rest
         chosen : the labels with a probability above `least`, ascending, and their probabilities; with --vw_exact what
-            -p writes
+            -p writes; None if all of them are ranked
         loss : float64[n], times weight, which is shown; None for the weight of the examples whose best label is wrong,
             see `label_report.measure`
         listed : what -p writes with --probabilities and without --top_k, which a threshold cuts if it is given beside
@@ -267,6 +273,7 @@ class MultilabelLearner(Reduction):
         """
         batch, options = task.batch, self.listing_options
         threshold: Float32s | float = self._fixed
+        chosen = _ascending(selected(ranked, ranked.scores > self.least)) if chosen is None else chosen
         if self.chooser is not None:
             threshold = self._validated(task, chosen)
             chosen = _above(chosen, threshold)

@@ -184,18 +184,9 @@ class Multilabel(label_lists.MultilabelLearner):
             self, task, plan.left_out, plan.learns, self.scorers, lambda: ranking.new_ranking(n, most), rank,
             lambda scorers: ranking.with_labels(scorers, highest if task.learn else 0),
         )  # fmt: skip
-        self._finish(task, ranked)
-
-    def _finish(self, task: BatchTask, ranked: ranking.RankedLabels) -> None:
-        listed = np.arange(ranked.label.shape[1]) < ranked.count[:, None]
-        start = np.concatenate([[0], np.cumsum(ranked.count)])
-        label = ranked.label[listed] - 1 + self.lowest
-        lists = ClassLists(ranked.p[listed].astype(np.float32), label, start, has_rest=False)
-        above = label_lists.selected(lists, lists.scores > self.least)
-        row = np.repeat(np.arange(task.batch.n), np.diff(above.start))
-        order = np.lexsort((above.labels, row))
-        ascending = ClassLists(above.scores[order], above.labels[order], above.start, has_rest=False)
-        self.finish(task, lists, ascending)
+        listed = np.arange(most) < ranked.count[:, None]
+        start, label = np.concatenate([[0], np.cumsum(ranked.count)]), ranked.label[listed] - 1 + self.lowest
+        self.finish(task, ClassLists(ranked.p[listed].astype(np.float32), label, start, has_rest=False))
 
     def begin_pass(self, number: int, threads: int | None = None, held_out: bool | None = None) -> None:
         super().begin_pass(number, threads, held_out)

@@ -169,11 +169,7 @@ class LabelTree(MultilabelLearner):
             parts[begin] = found
 
         self.share(job, [(0, batch.n)] if task.learn else self.thread_ranges(batch.n), batch.n)
-        ranked = self._lists([parts[begin] for begin in sorted(parts)])
-        above = label_lists.selected(ranked, ranked.scores > np.float32(wanted.threshold))
-        row = np.repeat(np.arange(batch.n), np.diff(above.start))
-        rising = np.lexsort((above.labels, row))
-        self.finish(task, ranked, above._replace(scores=above.scores[rising], labels=above.labels[rising]))
+        self.finish(task, self._lists([parts[begin] for begin in sorted(parts)]))
 
     def _enlarge(self, labels: int) -> None:
         """Double what has no room for another example of so many labels."""
