@@ -521,8 +521,8 @@ class _Session(Run):
 
     def prediction(self, task: BatchTask) -> Any:
         """Return the prediction of the only example of a task, see `Workspace.predict`."""
-        if self.prediction_type == PredictionType.MULTILABELS and task.chosen is not None:
-            return list(map(self._label, task.chosen.labels.tolist()))
+        if self.prediction_type == PredictionType.MULTILABELS and task.label_lists is not None:
+            return list(map(self._label, task.label_lists.chosen.labels.tolist()))
         if task.class_lists is not None:
             listed = task.class_lists
             scores = listed.scores.tolist()

@@ -79,7 +79,7 @@ def test_tasks_say_which_examples():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for examples in (["|x never", "|w word1", "|"], ["|x never"], ["|w word1 never"]):
-                found += model.predict_each(examples, lambda task: task.unknown.tolist())
+                found += model.predict_each(examples, lambda task: model.core.unknown_features.found.tolist())
     assert found == [[True, False, False], [True], [False]]
 
 

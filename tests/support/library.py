@@ -90,7 +90,7 @@ def go_through(model: Learner, text: str, learn: bool = True, **listing_options)
         for listing in dicts_of(*task.scored[:3])
     ]  # fmt: skip
     notes = [note for task in tasks for note in task.notes]
-    skipped_steps = np.flatnonzero(np.concatenate([task.skipped for task in tasks])) + 1
+    skipped_steps = np.flatnonzero(np.concatenate([task.guard.skipped for task in tasks])) + 1
     return Results(predictions, lists, loss, summary_of(model), notes, scores, skipped_steps.tolist())
 
 

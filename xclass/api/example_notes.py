@@ -36,10 +36,10 @@ class ExampleNotes:
         label, row = batch.label, np.arange(batch.n)
         self._examples += batch.n
         self._unlabelled += int(np.count_nonzero(np.isnan(label)))
-        if task.chosen is not None and task.class_lists is None and not task.learn:
+        if task.label_lists is not None and task.class_lists is None and not task.learn:
             with_labels = label > 0
             self._with_labels += int(np.count_nonzero(with_labels))
-            self._without += int(np.count_nonzero(with_labels & (np.diff(task.chosen.start) == 0)))
+            self._without += int(np.count_nonzero(with_labels & (np.diff(task.label_lists.chosen.start) == 0)))
         if batch.has_lists:
             label, row = batch.labels, np.repeat(row, np.diff(batch.label_start))
         unknown, labelled = label == class_names.UNKNOWN, ~np.isnan(label)
@@ -49,16 +49,16 @@ class ExampleNotes:
             self._held_out.update(np.unique(label[labelled & held_out]).tolist())
             self._learned.update(np.unique(label[labelled & ~held_out]).tolist())
         if self._named and unknown.any():
-            self._first_unknown = self._first_unknown or f"{task.file}:{batch.line[row[int(np.argmax(unknown))]]}"
+            self._first_unknown = self._first_unknown or f"{task.read.file}:{batch.line[row[int(np.argmax(unknown))]]}"
             self._unknown += int(np.count_nonzero(unknown))
 
     def count_skipped(self, task: BatchTask) -> list[str]:
         """Count the skipped updates of a learned task; return a warning if the first one is among them."""
-        if not np.count_nonzero(task.skipped):
+        batch, skipped = task.batch, task.guard.skipped
+        if not np.count_nonzero(skipped):
             return []
-        batch = task.batch
         empty = np.diff(batch.start) == 0  # an example without features has no update to skip
-        rows = np.flatnonzero((task.skipped == finite.EXAMPLE_SKIPPED) | ((task.skipped != 0) & ~empty))
+        rows = np.flatnonzero((skipped == finite.EXAMPLE_SKIPPED) | ((skipped != 0) & ~empty))
         before = self.skipped_steps
         self.skipped_steps += len(rows)
         if before or not len(rows):
@@ -78,7 +78,7 @@ class ExampleNotes:
                 f"because its {weight} is below {finite.LEAST_WEIGHT:g}, the least that is learned; give a larger "
                 "weight, or 0 to leave the example out"
             )
-        place = f"{task.file or 'batch'}:{batch.line[i]}"
+        place = f"{task.read.file or 'batch'}:{batch.line[i]}"
         self.first_skipped = f"{place}: the update of this example is skipped, {reason}"
         return [self.first_skipped]
 

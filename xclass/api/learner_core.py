@@ -374,7 +374,7 @@ class LearnerCore:
         """Add the warnings of a task that has passed the stages."""
         self.unknown_features.look(self, task)
         self.notes += [*task.notes, *self.counted.count_skipped(task)]
-        if task.file and not self.reduction.repeats:
+        if task.read.file and not self.reduction.repeats:
             self.counted.count_labels(task)
 
     def nothing_learned(self, source: ExampleSource) -> DataError:

@@ -10,7 +10,7 @@ from ..binary import finite
 from ..data import batch_ops, interactions, namespaces
 from ..data.batch import PATH_GROUP, Batch
 from ..reductions.core.base import Reduction
-from ..reductions.core.contract import NONE_HELD_OUT, BatchTask
+from ..reductions.core.contract import NONE_HELD_OUT, AsRead, BatchTask
 from .configuration import Config
 
 
@@ -22,7 +22,7 @@ class Preparation:
         self.features = namespaces.NamespaceTransformer(config.features, constant=not config.parser.noconstant)
         self.crosser = interactions.Crosser(config.interactions)
         self.one_by_one = False  # whether each task gets a single example
-        # whether tasks get `unnamed_batch`, the batch with all of its features, which the audit shows if there is no
+        # whether tasks get `AsRead.whole`, the batch with all of its features, which the audit shows if there is no
         # text in which the names of features could be found
         self.keep_names = False
 
@@ -62,7 +62,7 @@ class Preparation:
     ) -> Iterator[BatchTask]:
         """Yield the tasks of a batch that was read from `file`, see `LearnerCore.tasks`."""
         low = 0
-        for batch, count, unnamed_batch in self.batches(learner, raw_batch):
+        for batch, count, whole in self.batches(learner, raw_batch):
             held_out_here = None if held_out is None else held_out[low : low + batch.n]
             if held_out_here is not None and not held_out_here.any():
                 held_out_here = None
@@ -72,16 +72,14 @@ class Preparation:
             clock = batch_ops.add_weights(
                 batch.label, batch.weight, NONE_HELD_OUT if held_out_here is None else held_out_here, clock, clocks
             )
-            task = BatchTask(
-                batch, learn, clocks, file, shown_features=count, held_out=held_out_here, unnamed_batch=unnamed_batch
-            )
+            task = BatchTask(batch, learn, clocks, AsRead(file, count, whole), held_out_here)
             if learn:
                 learner.survey(task, self._exact)
                 if not_finite is not None:
                     learnable = ~np.isnan(batch.label)
                     if held_out_here is not None:
                         learnable &= ~held_out_here
-                    task.skipped[not_finite & learnable] = finite.EXAMPLE_SKIPPED
+                    task.guard.skipped[not_finite & learnable] = finite.EXAMPLE_SKIPPED
             yield task
 
     def batches(self, learner: Reduction, raw_batch: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:
@@ -100,5 +98,5 @@ class Preparation:
                     continue
                 for low in range(0, batch.n, max_rows):
                     high = min(low + max_rows, batch.n)
-                    unnamed_batch = batch_ops.cut(crossed, low, high) if self.keep_names else None
-                    yield batch_ops.cut(batch, low, high), count[low:high], unnamed_batch
+                    whole = batch_ops.cut(crossed, low, high) if self.keep_names else None
+                    yield batch_ops.cut(batch, low, high), count[low:high], whole

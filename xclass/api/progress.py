@@ -22,8 +22,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..array_types import Int64s
-from ..data import class_names, interactions
+from ..data import class_names
 from ..kernels.constants import LARGEST
 from ..reductions.core.contract import BatchTask
 from . import progress_table
@@ -238,14 +237,14 @@ class Progress:
         `highest_seen` (float64[n]) is the highest class that has a name at each example; None if all classes do.
         """
         self.row_positions = []
-        batch, prediction = task.batch, task.prediction
+        batch, features, prediction = task.batch, task.read.features, task.prediction
         assert prediction is not None  # the stages have set it
-        if batch.n == 1 and self._count_single(task):
+        if batch.n == 1 and self._count_single(task, features.item()):
             return []
         return self.update(
-            batch.label, batch.weight, _feature_counts(task),
+            batch.label, batch.weight, features,
             prediction if highest_seen is None else class_names.hide_unseen(prediction, highest_seen),
-            task.loss, task.log_loss, task.shown_probability, task.held_out,
+            task.loss, task.log_loss, None if task.log_loss is None else task.answer_probability, task.held_out,
             partial(self.lists_of, task) if batch.has_lists else None,
         )  # fmt: skip
 
@@ -254,16 +253,17 @@ class Progress:
 
         With `as_vw`, the prediction is the labels above the threshold.
         """
-        batch, chosen = task.batch, task.chosen
-        assert task.prediction is not None and chosen is not None  # the stages have set them
+        batch = task.batch
+        assert task.prediction is not None and task.label_lists is not None  # the stages have set them
         labels: Shown = np.nan
         if not math.isnan(batch.label[i]):
             labels = batch.labels[batch.label_start[i] : batch.label_start[i + 1]].tolist()
         if self.as_vw:
+            chosen = task.label_lists.chosen
             return labels, chosen.labels[chosen.start[i] : chosen.start[i + 1]].tolist()
         return labels, float(task.prediction[i])
 
-    def _count_single(self, task: BatchTask) -> bool:
+    def _count_single(self, task: BatchTask, features: int) -> bool:
         """Count a single example with a class as `update` does, in a tenth of its time; return whether it is counted.
 
         It is not if a row of the table may be due, or if there is more to count than its class and its loss.
@@ -278,7 +278,6 @@ class Progress:
         ):
             return False
         label, weight = task.batch.label.item(), task.batch.weight.item()
-        features = _feature_counts(task).item()
         labelled = not math.isnan(label)
         if labelled and task.loss is not None:
             self.labelled_weight += weight
@@ -490,14 +489,3 @@ def _where(chosen: np.ndarray, loss: np.ndarray) -> np.ndarray:
 
 def _ratio(total: float, weight: float) -> str:
     return format(total / weight, ".6f") if weight != 0 else NO_VALUE
-
-
-def _feature_counts(task: BatchTask) -> Int64s:
-    """Return the number of features of each example, int64[n].
-
-    If no regressor was scored for an example, its crosses are not counted, because VW generates them only for scoring.
-    """
-    assert task.shown_features is not None  # set before a learner gets the batch
-    if task.not_scored is None:
-        return task.shown_features
-    return task.shown_features - np.where(task.not_scored, interactions.crossed_counts(task.batch), 0)

@@ -87,13 +87,13 @@ def _answers(core: LearnerCore, task: BatchTask, best_first: bool = False) -> np
 
     Lists are ascending, or have the most probable labels first.
     """
-    if task.chosen is not None:
-        lists = np.empty(task.batch.n, object)
-        labels, ends = task.chosen.labels.tolist(), task.chosen.start.tolist()
+    if task.label_lists is not None:
+        lists, (of_best, chosen) = np.empty(task.batch.n, object), task.label_lists
+        labels, ends = chosen.labels.tolist(), chosen.start.tolist()
         for i in range(task.batch.n):
             lists[i] = labels[ends[i] : ends[i + 1]]
-            if best_first and task.ranked is not None and len(lists[i]) > 1:
-                ranked = task.ranked.labels[task.ranked.start[i] : task.ranked.start[i + 1]].tolist()
+            if best_first and len(lists[i]) > 1:
+                ranked = of_best.labels[of_best.start[i] : of_best.start[i + 1]].tolist()
                 lists[i] = [y for y in ranked if y in lists[i]] + [y for y in lists[i] if y not in ranked]
         return lists
     assert task.prediction is not None  # the stages have set it
@@ -168,8 +168,8 @@ def top(core: LearnerCore, batches: Iterable[Batch], k: int) -> tuple[np.ndarray
 
 def best_lists(core: LearnerCore, task: BatchTask, k: int) -> ClassLists | None:
     """Return the lists of the k most probable classes of a task that was predicted with the listing option `top_k`."""
-    if task.ranked is not None:  # --vw_exact lists no probabilities
-        return cast(MultilabelLearner, core.reduction).best(task.ranked, k)
+    if task.label_lists is not None:  # --vw_exact lists no probabilities
+        return cast(MultilabelLearner, core.reduction).best(task.label_lists.ranked, k)
     return task.class_lists
 
 

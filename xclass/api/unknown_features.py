@@ -32,6 +32,8 @@ class UnknownFeatures:
     """Look at the first examples that a learner predicts in a run, or since `begin` was called."""
 
     def __init__(self) -> None:
+        # bool[n], whether no feature of each example of the last task was learned; None if that was not looked for
+        self.found: Bools | None = None
         self._learned: set[int] = set()  # features that were learned, so that single examples cost no time
         self.begin()
 
@@ -41,20 +43,20 @@ class UnknownFeatures:
         self._most = math.inf if looks_at_all else MOST
 
     def look(self, core: Core, task: BatchTask) -> None:
-        """Set `task.unknown` if its examples are among the first, and count them."""
-        batch = task.batch
+        """Set `found` if the examples of a task are among the first, and count them."""
+        batch, self.found = task.batch, None
         if self._examples >= self._most or task.learn or not batch.n:
             return
         if batch.n == 1 and not self._learned.isdisjoint(batch.index.tolist()):
-            task.unknown = LEARNED
+            self.found = LEARNED
             self._examples += 1
             return
-        task.unknown = self._find(core, batch)
-        if task.unknown is None or (batch.n == 1 and core.learns_singly):
+        self.found = self._find(core, batch)
+        if self.found is None or (batch.n == 1 and core.learns_singly):
             self._most = 0
             return
         self._examples += batch.n
-        self._unknown += int(np.count_nonzero(task.unknown))
+        self._unknown += int(np.count_nonzero(self.found))
 
     def messages(self, core: Core, ended: bool = True) -> list[str]:
         """Return the message, once, if no feature of most of the examples was learned.

@@ -33,7 +33,7 @@ normalisation; x is a value of the example, N the largest |x| of its feature:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -77,24 +77,14 @@ def ordinary_value_range(n: int) -> Float32s:
     return ranges
 
 
-class _Surveyed(Protocol):
-    """Require the results of `survey` for a batch, which are attributes of `reductions.core.contract.BatchTask`."""
-
-    @property
-    def skipped(self) -> UInt8s: ...
-
-    @property
-    def value_range(self) -> Float32s: ...
-
-
 GuardedTable = TypeVar(
     "GuardedTable", bound=tuple[Any, ...]
 )  # a `weight_table.WeightTable`, whose last field is the guard
 
 
-def guarded(table: GuardedTable, task: _Surveyed) -> GuardedTable:
-    """Return a table for one thread, with a guard for the batch of `task`."""
-    guard = StepGuard(np.zeros(1, np.int64), task.skipped, task.value_range)
+def guarded(table: GuardedTable, guard: StepGuard) -> GuardedTable:
+    """Return a table for one thread, with the guard of a batch."""
+    guard = StepGuard(np.zeros(1, np.int64), guard.skipped, guard.value_range)
     return tuple.__new__(type(table), (*table[:-1], guard))  # `_replace` takes three times as long
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ..api import progress_table
 from ..api.progress import NO_VALUE, Progress, Shown
 from ..array_types import Float64s
@@ -28,9 +26,9 @@ class PartProgress(Progress):
     def count(self, task: BatchTask, highest_seen: Float64s | None = None) -> list[str]:
         rows = super().count(task, highest_seen)
         if task.batch.n and task.prediction is not None:
-            features = task.shown_features[-1] if task.shown_features is not None else np.diff(task.batch.start[-2:])[0]
             shown: tuple[Shown, Shown] = float(task.batch.label[-1]), float(task.prediction[-1])
-            self.last = *(self.lists_of(task, task.batch.n - 1) if task.batch.has_lists else shown), int(features)
+            shown = self.lists_of(task, task.batch.n - 1) if task.batch.has_lists else shown
+            self.last = *shown, int(task.read.features[-1])
         return rows
 
 

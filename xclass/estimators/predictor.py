@@ -43,9 +43,10 @@ class ListPredictor:
         """Return the labels above the threshold as a CSR matrix, int64[n, K]."""
 
         def of_task(task: BatchTask) -> tuple[Int64s, Int64s]:
-            assert task.chosen is not None
-            position = self._to_positions(task.chosen.labels)
-            row = np.repeat(np.arange(task.batch.n), np.diff(task.chosen.start))
+            assert task.label_lists is not None
+            chosen = task.label_lists.chosen
+            position = self._to_positions(chosen.labels)
+            row = np.repeat(np.arange(task.batch.n), np.diff(chosen.start))
             return np.bincount(row[position >= 0], minlength=task.batch.n), position[position >= 0]
 
         counts, positions = map(np.concatenate, zip(*self._learner.predict_each(X, of_task), strict=True))
@@ -72,9 +73,9 @@ class ListPredictor:
 
     def _first(self, k: int, task: BatchTask) -> tuple[Int64s, Float64s]:
         """Return the first k labels that a task ranks, -1 for a class that is no label, and their probabilities."""
-        assert task.ranked is not None
-        most = max(k, int(np.diff(task.ranked.start).max(initial=0)))
-        classes, p = results.top_k_arrays(task.ranked, most)
+        assert task.label_lists is not None
+        ranked = task.label_lists.ranked
+        classes, p = results.top_k_arrays(ranked, max(k, int(np.diff(ranked.start).max(initial=0))))
         return self._to_positions(classes[:, :k]), np.clip(p[:, :k], LEAST, 1 - LEAST)
 
     def _first_of_all(self, k: int, task: BatchTask) -> tuple[Int64s, Float64s]:

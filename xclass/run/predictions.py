@@ -517,11 +517,13 @@ def contents(kind: str, task: BatchTask, highest_seen: np.ndarray | None, raw: b
     """
     class_lists = task.class_lists
     if kind in ("simple", "multiclass"):
-        prediction = task.raw if raw else task.prediction
-        if prediction is not None and highest_seen is not None and not raw:
+        if raw:
+            return {"values": None if task.scored is None else task.scored.scores}
+        prediction = task.prediction
+        if prediction is not None and highest_seen is not None:
             prediction = class_names.hide_unseen(prediction, highest_seen)
         return {"values": prediction}
-    if not raw and (lists := class_lists or task.chosen) is not None:
+    if not raw and (lists := class_lists or (task.label_lists and task.label_lists.chosen)) is not None:
         if highest_seen is not None:
             highest_of_label = np.repeat(highest_seen, np.diff(lists.start))
             lists = lists._replace(labels=class_names.hide_unseen(lists.labels, highest_of_label))

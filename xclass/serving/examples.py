@@ -340,8 +340,8 @@ def _add(core: LearnerCore, task: BatchTask, owners: Sequence[_Reply], k: int) -
         reply.answer["predictions"].append(one)
     if task.learn:
         owners[0].answer["learned"] += int(task.learned().sum())
-    elif task.unknown is not None:
-        for reply, unknown in zip(owners, task.unknown.tolist(), strict=False):
+    elif core.unknown_features.found is not None:
+        for reply, unknown in zip(owners, core.unknown_features.found.tolist(), strict=False):
             reply.unknown += unknown
             reply.looked_at += 1
 

@@ -42,12 +42,13 @@ def test_agrees_with_the_oracle(words):
     if o.layout == "odd":
         plain.learner.slot = lambda index, c: index % ((1 << 10) // K) * K + c
     clock = 0.0
+    given = task.label_lists
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         scores = plain.scores(features)
-        chosen = task.chosen.labels[task.chosen.start[i] : task.chosen.start[i + 1]].tolist()
+        chosen = given.chosen.labels[given.chosen.start[i] : given.chosen.start[i + 1]].tolist()
         bound = 0.2 if "--threshold" in words else 0.5 if o.link == "logistic" else 0.0
         np.testing.assert_array_equal(chosen, [y for y, s in enumerate(scores) if s > bound])
-        best = task.ranked.labels[task.ranked.start[i] : task.ranked.start[i + 1]]
+        best = given.ranked.labels[given.ranked.start[i] : given.ranked.start[i + 1]]
         np.testing.assert_allclose([scores[y] for y in best], sorted(scores, reverse=True)[:5], rtol=1e-4, atol=1e-5)
         if label is None:
             continue

@@ -43,11 +43,11 @@ def test_kernel_follows_the_oracle(k, bits, alpha):
     plain = OnlineLabelTree(bits - 3, alpha)
     for i in range(batch.n):
         h, x = loaded(task.plan, i)
-        found = slice(task.ranked.start[i], task.ranked.start[i + 1])
+        found = slice(task.label_lists.ranked.start[i], task.label_lists.ranked.start[i + 1])
         best = [p for p, _ in plain.best(h, x, 5)]
-        assert np.allclose(task.ranked.scores[found][: len(best)], best, atol=1e-5)
-        own = [plain.probability(h, x, y + 1) for y in task.ranked.labels[found].tolist()]
-        assert np.allclose(task.ranked.scores[found], own, atol=1e-5)
+        assert np.allclose(task.label_lists.ranked.scores[found][: len(best)], best, atol=1e-5)
+        own = [plain.probability(h, x, y + 1) for y in task.label_lists.ranked.labels[found].tolist()]
+        assert np.allclose(task.label_lists.ranked.scores[found], own, atol=1e-5)
         if not np.isnan(batch.label[i]):
             labels = (batch.labels[batch.label_start[i] : batch.label_start[i + 1]] + 1).astype(int).tolist()
             plain.learn(h, x, labels, batch.weight[i])
@@ -106,9 +106,9 @@ def test_search_finds_all_labels_above_the_threshold_and_the_best_ones():
     for i in range(batch.n):
         _, label, p = learner.best_labels(batch_ops.cut(batch, i, i + 1), 50)
         assert len(label) == 50 and np.all(np.diff(p) <= 0)
-        ranked = slice(task.ranked.start[i], task.ranked.start[i + 1])
+        ranked = slice(task.label_lists.ranked.start[i], task.label_lists.ranked.start[i + 1])
         count = max(5, int(np.count_nonzero(p > np.float32(0.05))))
-        assert task.ranked.scores[ranked].tolist() == p[:count].tolist()
+        assert task.label_lists.ranked.scores[ranked].tolist() == p[:count].tolist()
     learner.close()
 
 

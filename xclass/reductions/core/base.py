@@ -176,7 +176,8 @@ class Reduction(ABC):
         learns = ~np.isnan(task.batch.label)
         if task.held_out is not None:
             learns &= ~task.held_out
-        _survey(task.batch, learns, vw_exact, self.largest_step, self.scales_examples, task.skipped, task.value_range)
+        _, skipped, value_range = task.guard
+        _survey(task.batch, learns, vw_exact, self.largest_step, self.scales_examples, skipped, value_range)
 
     def tallies(self) -> dict[str, Any]:
         """Return the sums over examples that the summary shows, for `add_tallies` of another learner."""

@@ -20,7 +20,7 @@ from ...model.archive import Archive
 from ...options.declare import Facts, OptionGroup, SearchRange, one_of, option
 from . import label_arrays, label_report, validated_threshold
 from .base import Reduction
-from .contract import BatchTask
+from .contract import BatchTask, PredictedLists
 from .label_report import LabelLists, LabelReport
 from .probabilities import ClassLists
 from .spec import LabelRange, LearnerSpec, LearnerUse
@@ -281,7 +281,7 @@ class MultilabelLearner(Reduction):
         every = ranked
         if self._by_propensity:
             ranked = self._rank_by_propensity(task, ranked, learned)
-        task.ranked, task.chosen = ranked, LabelLists(chosen.labels, chosen.start)
+        task.label_lists = PredictedLists(ranked, LabelLists(chosen.labels, chosen.start))
         has_any = ranked.start[:-1] < ranked.start[1:]
         first = ranked.start[:-1][has_any]
         task.prediction, task.answer_probability = np.full(batch.n, np.nan), np.full(batch.n, np.nan)
@@ -328,8 +328,8 @@ class MultilabelLearner(Reduction):
         weights: Float32s | None = None,
     ) -> Float64s:  # fmt: skip
         """Add a task that is finished to a report, with other weights if they are given; return the losses."""
-        batch, ranked, chosen = task.batch, task.ranked, task.chosen
-        assert ranked is not None and chosen is not None  # `finish` has set them
+        assert task.label_lists is not None  # `finish` has set them
+        batch, (ranked, chosen) = task.batch, task.label_lists
         if self._follows_vw:  # labels may be outside the range, in any order and repeated
             kept = (batch.labels >= self.lowest) & (batch.labels < len(self.counts) - 1 + self.lowest)
             start = np.concatenate([[0], np.cumsum(kept)])[batch.label_start]

@@ -324,7 +324,7 @@ def new_scratch(s: int, levels: int) -> GroupScratch:
 
 def guarded(routers: Routers, task: BatchTask) -> Routers:
     """Return the routers as one thread uses them for a batch, see `finite.guarded`."""
-    table = finite.guarded(routers.table, task)
+    table = finite.guarded(routers.table, task.guard)
     return Routers(routers.vw_layout, table, *routers[2:])  # faster than `_replace`
 
 

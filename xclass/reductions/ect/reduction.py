@@ -150,7 +150,7 @@ class Tournament(Reduction):
         task.prediction = np.empty(n)
         results = matches.EctPredictions(task.prediction, counted, scored, score, first)
         matches.learn_batch(
-            self.bracket, finite.guarded(self.tables[0], task), self.rule, batch, label, task.clock, self.drift,
+            self.bracket, finite.guarded(self.tables[0], task.guard), self.rule, batch, label, task.clock, self.drift,
             results, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip
         if self.bracket.as_vw:

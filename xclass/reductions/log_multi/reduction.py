@@ -30,6 +30,7 @@ import numpy as np
 
 from ...array_types import Bools, Int64s
 from ...binary import gd
+from ...data import interactions
 from ...kernels.direct import DirectCall
 from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
@@ -164,8 +165,9 @@ class LomTree(tree_routers.RoutedLearner):
             output = self._predict_in_parallel(task, label, learns)
         task.prediction = output.predicted.astype(np.float64)
         task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
-        if self.as_vw:
-            task.not_scored = ~output.scored
+        if self.as_vw and len(task.read.features):  # VW generates crosses only for scoring
+            crosses = np.where(output.scored, 0, interactions.crossed_counts(batch))
+            task.read = task.read._replace(features=task.read.features - crosses)
         if self.settings.keep_scores:
             used = slice(0, output.first[-1])
             task.scored = ClassLists(output.score[used], output.node[used], output.first)

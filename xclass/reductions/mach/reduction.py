@@ -256,7 +256,7 @@ class Mach(Reduction):
         p, none_p = np.empty((n * self.repetitions, self.buckets), np.float32), np.empty(none.shape)
 
         def learn(first: int, last: int) -> None:
-            table = finite.guarded(self.table, task)
+            table = finite.guarded(self.table, task.guard)
             output = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), scores)
             for r in range(first, last):
                 # new for each repetition, because `shared` is valid for the columns of one alone

@@ -135,7 +135,7 @@ class Means(Reduction):
         if dense.size:
             large = np.maximum(np.abs(dense).max(axis=1), 1).astype(np.float64) ** 2
             refused_rows = ~((large * np.maximum(weight, 1) <= self.largest_step) & (weight <= MOST_WEIGHT))
-            task.skipped[refused_rows & ~np.isnan(task.batch.label)] = finite.EXAMPLE_SKIPPED
+            task.guard.skipped[refused_rows & ~np.isnan(task.batch.label)] = finite.EXAMPLE_SKIPPED
 
     def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:
         def pass_rows() -> None:

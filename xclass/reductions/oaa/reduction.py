@@ -236,7 +236,6 @@ class OneAgainstAll(scorers.ClassScorers):
                 task.log_loss = np.where(own > 0, -np.log(own) * task.batch.weight.astype(np.float64), NO_PROBABILITY)
             if self.rule.checked:
                 task.log_loss = np.minimum(task.log_loss, float(finite.LARGEST))
-            task.shown_probability = best
         self.set_probabilities(task, best, known, np.where(known, own, 0.0), top + base_after[:, None])
         if k > 0:
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)

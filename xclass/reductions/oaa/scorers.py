@@ -115,7 +115,8 @@ class ClassScorers(Reduction):
         inputs = class_rows.OaaInputs(batch, label, learns, sampled, task.clock, self.classes, self.clips)
 
         def run_share(t: int) -> None:
-            table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
+            table = finite.guarded(self.table, task.guard)
+            output = class_rows.ClassScores(best[t], best_score[t], scores)
             together = 1 if self.one_by_one else self.classes
             block = together if self.shares_penalty else class_rows.BLOCK
             scratch = class_rows.new_scratch(most_features, int(self.rows), block, self.classes)

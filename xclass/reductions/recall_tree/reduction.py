@@ -353,7 +353,7 @@ class RecallTree(Reduction):
         plan = task.plan = self._new_plan(task)
         fits = batch.n == 1 and self._longest(batch) <= KEPT_FEATURES
         features = self._kept_features if fits else self.new_features(batch)
-        table = finite.guarded(self.tables[0], task)
+        table = finite.guarded(self.tables[0], task.guard)
         done = 0
         while True:
             done = self._route_kernel(
@@ -371,7 +371,7 @@ class RecallTree(Reduction):
 
         def run_shard(shard: int) -> None:
             scratch = self._scratch_for(batch)
-            table = finite.guarded(self.tables[1 + shard], task)
+            table = finite.guarded(self.tables[1 + shard], task.guard)
             self._score_kernel(
                 self.tree, self.settings, crosses, table, self.rule, shard, batch, task.clock, plan, scratch
             )
@@ -384,7 +384,7 @@ class RecallTree(Reduction):
         batch = task.batch
         plan = task.plan = self._new_plan(task)
         scratch = scoring.new_scratch(self.new_features(batch), self.candidates, self.routers + self.classes)
-        table = finite.guarded(self.tables[0], task)
+        table = finite.guarded(self.tables[0], task.guard)
         crosses = self.crosses(batch, every=not self.rule.checked)
         done = 0
         while True:

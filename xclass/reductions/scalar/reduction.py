@@ -22,6 +22,7 @@ from ...model.archive import Archive
 from ...options.declare import OptionGroup, conflict, option
 from ..core.base import Reduction, ReductionRecord
 from ..core.contract import BatchTask
+from ..core.probabilities import ClassLists
 from ..core.spec import LabelRange, LearnerSpec
 
 
@@ -112,7 +113,7 @@ class Scalar(Reduction):
         self.binary = spec.options.binary
         if self.binary:
             self.enabled = "gd, scorer-identity, binary, count_label"
-        self.link = spec.binary.link == "logistic"
+        self.link, self.keep_scores = spec.binary.link == "logistic", spec.scores
         self.label_warning_given = False
         self.stages = [self._learn_batch]
 
@@ -133,10 +134,12 @@ class Scalar(Reduction):
                     f"as --loss_function {name} expects"
                 )
         learn_batch(
-            finite.guarded(self.table, task), self.rule, self.link, batch, task.learns(), task.clock,
+            finite.guarded(self.table, task.guard), self.rule, self.link, batch, task.learns(), task.clock,
             np.empty(most_features, np.uint64), np.empty(most_features, np.float32), raw, task.prediction, task.loss,
         )  # fmt: skip
-        task.raw = raw
+        if self.keep_scores:
+            none = np.zeros(batch.n, np.int64)
+            task.scored = ClassLists(raw, none, np.arange(batch.n + 1), has_rest=False)
         if self.binary:
             task.prediction = np.where(task.prediction > 0, 1.0, -1.0)
             counted = np.where(task.prediction == batch.label, 0.0, batch.weight.astype(np.float64))

@@ -52,8 +52,8 @@ class Inspector:
 
     def _features(self, task: BatchTask) -> list[NamedFeature]:
         """Return the features of the only example of a task; those that a cache has stored have no names."""
-        if task.unnamed_batch is not None:
-            return feature_names.nameless(task.unnamed_batch)
+        if task.read.whole is not None:
+            return feature_names.nameless(task.read.whole)
         return self.namer.of(task.batch, 0)
 
     def write(self, counters: dict[str, Any], stored: dict[str, Any]) -> None:

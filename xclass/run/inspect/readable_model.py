@@ -71,14 +71,14 @@ class WeightInspector(Inspector):
         return [self._name_rows, *stages] if self._named else stages
 
     def _after(self, task: BatchTask) -> None:
-        if self._named and not self._named_by_row and task.unnamed_batch is None:
+        if self._named and not self._named_by_row and task.read.whole is None:
             self._name_slots(task)
 
     # names
 
     def _name_rows(self, task: BatchTask) -> None:
         """Find the names of features seen for the first time, parsing only the examples that have them."""
-        if task.unnamed_batch is not None:
+        if task.read.whole is not None:
             return
         batch = task.batch
         rows = self._rows_of(batch.index)
@@ -131,7 +131,7 @@ class WeightInspector(Inspector):
         """Name the features of an example and write its audit, before it is predicted."""
         self._example_features = self._features(task)
         self._example_lookups = self._view.lookups(task.batch)
-        if self._named_by_row and task.unnamed_batch is None:
+        if self._named_by_row and task.read.whole is None:
             self._add_names(self._example_features)
         if not self._config.inspect.audit:
             return

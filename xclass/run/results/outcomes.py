@@ -52,8 +52,8 @@ def measures(task: BatchTask, holds_out: bool) -> Bools:
 
 def wrong_lists(task: BatchTask) -> Bools:
     """Return bool[n]: whether the best label is none of the example's, or labels are chosen that it does not have."""
-    batch, chosen = task.batch, task.chosen
-    assert task.prediction is not None and chosen is not None  # the stages have set them
+    assert task.prediction is not None and task.label_lists is not None  # the stages have set them
+    batch, chosen = task.batch, task.label_lists.chosen
     row = np.repeat(np.arange(batch.n), np.diff(batch.label_start))
     wrong = np.diff(chosen.start) > 0
     wrong[batch.label > 0] = True
