@@ -266,34 +266,6 @@ class XMultilabelClassifier(Estimator):
 
     KIND = "multilabel"
 
-    def __init__(
-        self,
-        reduction: str = "multilabel",
-        passes: int = 1,
-        bits: int | None = None,
-        learning_rate: float | None = None,
-        loss: str | None = None,
-        options: str | dict[str, Any] | None = "",
-        max_classes: int | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            reduction,
-            passes,
-            bits,
-            learning_rate,
-            loss,
-            options,
-            max_classes,
-            n_jobs,
-            random_state,
-            warm_start,
-            verbose,
-        )
-
     def _checked_targets(self, y: Any, goes_on: bool, classes: AnyArray | None = None) -> Targets:
         columns = self.classes_ if goes_on else None if classes is None else distinct(classes)
         return checks.checked_lists(y, columns, goes_on and self._form == "lists")

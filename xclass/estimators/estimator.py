@@ -100,57 +100,6 @@ NAMED = "options__"  # begins the name of an option in `set_params`
 CLASSIFIERS = {"multiclass": "XClassifier", "multilabel": "XMultilabelClassifier"}  # by `ReductionRecord.labels`
 
 
-# -- the learner of an estimator
-
-
-def record_of(estimator: Any) -> ReductionRecord:
-    """Return the record of the chosen reduction; raise UsageError if it is none that classifies."""
-    record = configuration.record_of(estimator.reduction)
-    if record is None or record.labels != estimator.KIND:
-        names = [other.name for other in registry.REDUCTIONS if other.labels == estimator.KIND]
-        names = [*(["multiclass", "hsm"] if estimator.KIND == "multiclass" else []), *names]
-        other = CLASSIFIERS.get(record.labels if record else "")
-        cure = f"; give it to {other}" if other else ""
-        raise UsageError(f"reduction: {estimator.reduction!r} is none of {', '.join(names)}{cure}")
-    if estimator.max_classes is not None and not is_number(estimator.max_classes, 1):
-        raise UsageError(f"max_classes: {estimator.max_classes!r} is not a whole number of at least 1, or None")
-    return record
-
-
-def highest_number(estimator: Any, record: ReductionRecord, labels: AnyArray) -> int:
-    """Return the highest integer that is taken as the number of a class."""
-    if configuration.grows(record):
-        return HIGHEST_NUMBER
-    if estimator.max_classes is not None:
-        return min(HIGHEST_NUMBER, int(estimator.max_classes))
-    return min(HIGHEST_NUMBER, max(FREE_CLASSES, IDENTIFIERS * len(distinct(labels))))
-
-
-def new_learner(estimator: Any, record: ReductionRecord, labels: ClassLabels, passes: int, exact: bool) -> Learner:
-    """Return a new learner with the options that the parameters stand for."""
-    classes = estimator.max_classes
-    if not configuration.grows(record):
-        if classes is None:
-            classes = labels.needed if exact else max(2 * labels.needed, labels.needed + FREE_CLASSES)
-            classes = max(classes, int(options_of(record.options)[record.name].minimum or 1))
-        check_classes(estimator, labels, classes)
-    options = _options(estimator)
-    if not labels.numbered:
-        options["learn_names"] = True
-    try:
-        identity = is_identity(options.pop("feature_hash", "names"))
-        jit.activate(hide_scipy=False)
-        config = configuration.configured(estimator.reduction, classes, options, LearnerUse(passes=passes))
-        return Learner.of(LearnerCore(config), identity)
-    except OptionOfRun as error:
-        raise error.of_attribute("learner_", OF_RUN) from None
-    except UsageError as error:
-        name = PARAMETERS(error.args[0]).partition(" ")[0].rstrip(":")
-        if name in options and not OWN_OPTIONS.get(name):
-            error.args = (f"options: {error.args[0]}",)
-        raise
-
-
 def _parameters(complete: bool) -> dict[str, str]:
     """Return the parameters by the flags of the command, see `Spelling`."""
     names = {flag: OWN_OPTIONS.get(name) or name for flag, name in configuration.keywords(complete).items()}
@@ -163,31 +112,6 @@ def _parameters(complete: bool) -> dict[str, str]:
 
 
 PARAMETERS = Spelling(_parameters)
-
-
-def check_classes(estimator: Any, labels: ClassLabels, classes: int | None, numbers: bool = True) -> None:
-    """Raise UsageError if the labels need more classes than the learner has, whose classes are `numbers` or names."""
-    needed = labels.needed if numbers else len(labels.values)
-    if classes is not None and needed > classes:
-        kind = "the label" if numbers and labels.numbered and labels.lowest else "the number of labels"
-        grow = ", or a reduction whose classes grow, such as 'multiclass'" if estimator.KIND == "multiclass" else ""
-        raise UsageError(
-            f"y: {kind} {needed} is above the {classes} classes of this {estimator.reduction}; give "
-            f"max_classes={needed} or more{grow}"
-        )
-
-
-def make_room(estimator: Any, learner: Learner, labels: ClassLabels) -> None:
-    """Let any number be a label if some are no numbers of classes; raise UsageError if there are too many classes."""
-    core = learner.core
-    lowest, highest, _ = core.label_range
-    if configuration.grows(core.config.reduction) or highest is None:
-        return  # the learner does so itself
-    numbers = core.names.class_list is None
-    learned = labels.values[labels.learned]
-    if numbers and (labels.values[0] < (lowest or 0) or labels.values[-1] > HIGHEST_NUMBER):
-        numbers = not (len(learned) and learner.name_numbers(int(learned[-1])))
-    check_classes(estimator, labels, highest + 1 - (lowest or 0), numbers)
 
 
 def with_named(options: Any, named: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,22 +138,6 @@ def _by_keyword(options: Any) -> dict[str, Any]:
     return dict(given)
 
 
-def _options(estimator: Any) -> dict[str, Any]:
-    """Return the options of the learner by keyword."""
-    options = _by_keyword(estimator.options)
-    for name, parameter in OWN_OPTIONS.items():
-        if name in options:
-            advice = f"give {parameter}={options[name]!r}" if parameter else "the estimator sets it from the labels"
-            raise UsageError(f"options: {name} cannot be given here; {advice}")
-    given = {"bits": estimator.bits, "learning_rate": estimator.learning_rate, "loss_function": estimator.loss}
-    options.update((name, value) for name, value in given.items() if value is not None)
-    if isinstance(estimator.random_state, (int, np.integer)):
-        options["random_seed"] = int(estimator.random_state)
-    elif estimator.random_state is not None:
-        options["random_seed"] = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
-    return options
-
-
 # -- the estimator
 
 
@@ -244,10 +152,19 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
     _fitted_reduction: str  # value of `reduction` when `learner_` was made
 
     def __init__(
-        self, reduction: str, passes: int, bits: int | None, learning_rate: float | None, loss: str | None,
-        options: str | dict[str, Any] | None, max_classes: int | None, n_jobs: int | None, random_state: Any,
-        warm_start: bool, verbose: int,
-    ) -> None:  # fmt: skip
+        self,
+        reduction: str = "multilabel",
+        passes: int = 1,
+        bits: int | None = None,
+        learning_rate: float | None = None,
+        loss: str | None = None,
+        options: str | dict[str, Any] | None = "",
+        max_classes: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
         self.reduction = reduction
         self.passes = passes
         self.bits = bits
@@ -269,6 +186,90 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         if named:
             self.options = with_named(self.options, named)
         return self
+
+    # the learner
+
+    def _record(self) -> ReductionRecord:
+        """Return the record of the chosen reduction; raise UsageError if it is none that classifies."""
+        record = configuration.record_of(self.reduction)
+        if record is None or record.labels != self.KIND:
+            names = [other.name for other in registry.REDUCTIONS if other.labels == self.KIND]
+            names = [*(["multiclass", "hsm"] if self.KIND == "multiclass" else []), *names]
+            other = CLASSIFIERS.get(record.labels if record else "")
+            cure = f"; give it to {other}" if other else ""
+            raise UsageError(f"reduction: {self.reduction!r} is none of {', '.join(names)}{cure}")
+        if self.max_classes is not None and not is_number(self.max_classes, 1):
+            raise UsageError(f"max_classes: {self.max_classes!r} is not a whole number of at least 1, or None")
+        return record
+
+    def _new(self, labels: AnyArray, passes: int, exact: bool) -> tuple[Learner, ClassLabels]:
+        """Return a new learner with the options that the parameters stand for, and its labels.
+
+        `exact` says whether there are no labels besides `labels`, so that a fixed number of classes is theirs.
+        """
+        record, classes = self._record(), self.max_classes
+        grows, highest = configuration.grows(record), HIGHEST_NUMBER  # the highest integer that can be a class
+        if not grows:
+            highest = min(highest, int(classes or max(FREE_CLASSES, IDENTIFIERS * len(distinct(labels)))))
+        known = ClassLabels(labels, highest, int(record.labels == "multiclass"))
+        if not grows:
+            if classes is None:
+                classes = known.needed if exact else max(2 * known.needed, known.needed + FREE_CLASSES)
+                classes = max(classes, int(options_of(record.options)[record.name].minimum or 1))
+            self._check_classes(known, classes)
+        options = self._options()
+        if not known.numbered:
+            options["learn_names"] = True
+        try:
+            identity = is_identity(options.pop("feature_hash", "names"))
+            jit.activate(hide_scipy=False)
+            config = configuration.configured(self.reduction, classes, options, LearnerUse(passes=passes))
+            return Learner.of(LearnerCore(config), identity), known
+        except OptionOfRun as error:
+            raise error.of_attribute("learner_", OF_RUN) from None
+        except UsageError as error:
+            name = PARAMETERS(error.args[0]).partition(" ")[0].rstrip(":")
+            if name in options and not OWN_OPTIONS.get(name):
+                error.args = (f"options: {error.args[0]}",)
+            raise
+
+    def _check_classes(self, labels: ClassLabels, classes: int | None, numbers: bool = True) -> None:
+        """Raise UsageError if labels need more classes than the learner has, which are `numbers` or names."""
+        needed = labels.needed if numbers else len(labels.values)
+        if classes is not None and needed > classes:
+            kind = "the label" if numbers and labels.numbered and labels.lowest else "the number of labels"
+            grow = ", or a reduction whose classes grow, such as 'multiclass'" if self.KIND == "multiclass" else ""
+            raise UsageError(
+                f"y: {kind} {needed} is above the {classes} classes of this {self.reduction}; give "
+                f"max_classes={needed} or more{grow}"
+            )
+
+    def _make_room(self, learner: Learner, labels: ClassLabels) -> None:
+        """Let any number be a label if some are no numbers of classes; raise UsageError if these are too many."""
+        core = learner.core
+        lowest, highest, _ = core.label_range
+        if configuration.grows(core.config.reduction) or highest is None:
+            return  # the learner does so itself
+        numbers = core.names.class_list is None
+        learned = labels.values[labels.learned]
+        if numbers and (labels.values[0] < (lowest or 0) or labels.values[-1] > HIGHEST_NUMBER):
+            numbers = not (len(learned) and learner.name_numbers(int(learned[-1])))
+        self._check_classes(labels, highest + 1 - (lowest or 0), numbers)
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options of the learner by keyword."""
+        options = _by_keyword(self.options)
+        for name, parameter in OWN_OPTIONS.items():
+            if name in options:
+                advice = f"give {parameter}={options[name]!r}" if parameter else "the estimator sets it from the labels"
+                raise UsageError(f"options: {name} cannot be given here; {advice}")
+        given = {"bits": self.bits, "learning_rate": self.learning_rate, "loss_function": self.loss}
+        options.update((name, value) for name, value in given.items() if value is not None)
+        if isinstance(self.random_state, (int, np.integer)):
+            options["random_seed"] = int(self.random_state)
+        elif self.random_state is not None:
+            options["random_seed"] = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return options
 
     # learning
 
@@ -374,13 +375,10 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
             with placed(y.start):
                 own, expected = labels.converted(own), labels.converted(expected)
             labels = labels.extended(expected)
-            make_room(self, learner, labels)
+            self._make_room(learner, labels)
         else:
-            record = record_of(self)
-            lowest = int(record.labels == "multiclass")
-            labels = ClassLabels(expected, highest_number(self, record, expected), lowest)
             exact = passes > 0 or classes is not None or y.columns is not None
-            learner = new_learner(self, record, labels, max(passes, 1), exact)
+            learner, labels = self._new(expected, max(passes, 1), exact)
         self._prepare(learner)
         given = y._replace(labels=own).for_learner(labels)
         for number in range(max(passes, 1)):
