@@ -107,7 +107,7 @@ def of_request(body, item):
         items = [re.sub("LABEL|LINE", lambda found: given[found[0]], item)] * TIMES
         question = validation.read("learn", body.replace("ITEMS", ",".join(items)).encode(), 1000)
         with learner(names) as model:
-            for _ in examples.learned(model, question, lambda: 100):
+            for _ in examples.learn(model, question, lambda: 100):
                 pass
             return outcome(model, names)
 

@@ -55,7 +55,7 @@ def post(port, operation, body, **headers):
 
 
 def learned(learner, question, most):
-    return result(examples.learned(learner, question, lambda: most))
+    return result(examples.learn(learner, question, lambda: most))
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,7 @@ def test_labels_before_one_that_makes_names_of_all_keep_their_classes(last, monk
     with xclass.Learner("cpt") as learner, xclass.Learner("cpt") as other:
         for one in (learner, other):
             one.learn_many([{f"w{y}": 1} for y in range(1, 11)] * 3, [*range(1, 11)] * 3)
-        answer = learned(learner, examples.Question(features, labels, [1.0] * 13), 5)
+        answer = learned(learner, examples.ExampleRequest(features, labels, [1.0] * 13), 5)
         other.learn_many(features, labels)
         assert answer["learned"] == len(labels) == len(answer["predictions"])
         assert learner.classes == other.classes == [*range(1, 13), last]
@@ -271,16 +271,18 @@ def waiting(gate):
 def test_one_that_is_refused_does_not_refuse_the_others_of_its_batch():
     with xclass.Learner("oaa", classes=2, bits=10) as learner:
         learner.learn("1 | a")
-        questions = [examples.Question([text]) for text in ("| a", "1 2 3 4 | a", "| b")]
-        first, second, third = examples.answers(learner, questions)
+        questions = [examples.ExampleRequest([text]) for text in ("| a", "1 2 3 4 | a", "| b")]
+        first, second, third = examples.predict(learner, questions)
         assert first == {"predictions": [{"prediction": 1}]} and third["predictions"] == first["predictions"]
         assert "no feature that the model has learned" in third["warnings"][0]  # its own, not that of the first
         assert isinstance(second, xclass.DataError) and "more than a label and a weight" in str(second)
         with pytest.raises(xclass.DataError, match="7"):
-            learned(learner, examples.Question(["7 | a"]), 10)
+            learned(learner, examples.ExampleRequest(["7 | a"]), 10)
         assert learner.examples == 1
     with xclass.Learner("scalar", bits=10) as learner:  # it cannot list classes
-        first, second = examples.answers(learner, [examples.Question(["| a"], k=2), examples.Question(["| a"])])
+        first, second = examples.predict(
+            learner, [examples.ExampleRequest(["| a"], k=2), examples.ExampleRequest(["| a"])]
+        )
     assert "does not estimate probabilities" in str(first) and second == {"predictions": [{"prediction": 0.0}]}
 
 
@@ -298,17 +300,17 @@ def test_each_question_of_a_batch_is_told_once_which_examples_have_no_known_feat
     known, unknown = ["| free money"] * 200, ["|x never", *["|y heard"] * 199]
     with new_learner() as learner:
         for order in ((known, unknown, known), (unknown, known), (known, unknown)):
-            answers = examples.answers(learner, [examples.Question(lines) for lines in order])
+            answers = examples.predict(learner, [examples.ExampleRequest(lines) for lines in order])
             for lines, answer in zip(order, answers, strict=True):
                 told = [note for note in answer.get("warnings", ()) if "no feature that the model" in note]
                 assert [note[:35] for note in told] == ["200 of the first 200 examples have "] * (lines is unknown)
         assert "namespace" not in told[0]
-        question = examples.Question(["|x " + " ".join(LINES[0].split()[2:]), *unknown])
-        (told,) = examples.answers(learner, [question])[0]["warnings"]
+        question = examples.ExampleRequest(["|x " + " ".join(LINES[0].split()[2:]), *unknown])
+        (told,) = examples.predict(learner, [question])[0]["warnings"]
         assert "it has learned these words without a namespace" in told
-        assert not examples.answers(learner, [examples.Question(known)])[0].get("warnings")
-        question = examples.Question(["|x free 'a"] * 300)  # the text of one client is not looked at for another
-        assert examples.answers(learner, [question, examples.Question(known[:1])])[1].keys() == {"predictions"}
+        assert not examples.predict(learner, [examples.ExampleRequest(known)])[0].get("warnings")
+        question = examples.ExampleRequest(["|x free 'a"] * 300)  # the text of one client is not looked at for another
+        assert examples.predict(learner, [question, examples.ExampleRequest(known[:1])])[1].keys() == {"predictions"}
 
 
 def test_what_is_learned_follows_the_order_of_arrival(tmp_path):
@@ -405,7 +407,7 @@ async def test_predictions_go_between_the_explanations_of_a_request(monkeypatch)
     with new_learner() as learner:
         one = Service(learner)
         one.start()
-        many = examples.Question(["| free"] * 16)
+        many = examples.ExampleRequest(["| free"] * 16)
         explained, waited, _, refused = await asyncio.gather(
             note("explain", one.explain(many)),
             note("wait", one.explain(many)),
@@ -423,18 +425,18 @@ async def test_predictions_go_between_those_of_a_long_request():
     lines = [f"| n{i % 7} room" if i % 3 else "| free" for i in range(1300)]
     order, note = in_order()
     with new_learner() as learner, new_learner() as new:
-        expected = examples.answers(learner, [examples.Question(lines)])[0]
+        expected = examples.predict(learner, [examples.ExampleRequest(lines)])[0]
         one = Service(learner)
         one.start()
         long, listing, short = await asyncio.gather(
-            note("long", one.predict(examples.Question(lines))),
-            note("listing", one.predict(examples.Question(xclass.Documents(["free"] * 10), k=1000))),
-            note("short", one.predict(examples.Question(["| room"]))),
+            note("long", one.predict(examples.ExampleRequest(lines))),
+            note("listing", one.predict(examples.ExampleRequest(xclass.Documents(["free"] * 10), k=1000))),
+            note("short", one.predict(examples.ExampleRequest(["| room"]))),
         )
         assert long == expected and order == ["short", "listing", "long"] and one.batches == 6
         assert len(listing["predictions"]) == 10 and short["predictions"] == [{"prediction": "work"}]
         with pytest.raises(xclass.DataError, match=r"^lines\[1300\], column 5: '1e50' is too large"):
-            await one.predict(examples.Question([*lines, "| a:1e50"]))
+            await one.predict(examples.ExampleRequest([*lines, "| a:1e50"]))
         new.learn_many(["junk | free"] * 50)
         call = one.call
 
@@ -445,7 +447,7 @@ async def test_predictions_go_between_those_of_a_long_request():
             return answer
 
         one.call = replacing
-        replaced = await one.predict(examples.Question(lines))
+        replaced = await one.predict(examples.ExampleRequest(lines))
         await one.end()
     assert {one["prediction"] for one in replaced["predictions"][::3]} == {"junk"}
     assert one.predicted == 1300 + 10 + 1 + 1300
@@ -476,21 +478,21 @@ async def test_a_long_explanation_lets_predictions_pass_and_nothing_is_learned_i
         expected = learner.explain(line, k=1).limited(20, 20).as_dict()
         one = Service(learner)
         one.start()
-        explaining = asyncio.ensure_future(note("explain", one.explain(examples.Question([line], k=1))))
+        explaining = asyncio.ensure_future(note("explain", one.explain(examples.ExampleRequest([line], k=1))))
         while one.batches < 5:
             await asyncio.sleep(0)
-        learning = asyncio.ensure_future(note("learn", one.learn(examples.Question(["work | free"] * 50))))
-        await note("predict", one.predict(examples.Question(["| free"])))
+        learning = asyncio.ensure_future(note("learn", one.learn(examples.ExampleRequest(["work | free"] * 50))))
+        await note("predict", one.predict(examples.ExampleRequest(["| free"])))
         explained, _ = await asyncio.gather(explaining, learning)
         assert order == ["predict", "explain", "learn"] and explained["explanations"] == [expected]
-        explaining = asyncio.ensure_future(one.explain(examples.Question([line] * 16)))
+        explaining = asyncio.ensure_future(one.explain(examples.ExampleRequest([line] * 16)))
         batches = one.batches
         while one.batches < batches + 5:
             await asyncio.sleep(0)
         explaining.cancel()  # its client has gone
-        await one.predict(examples.Question(["| free"]))
+        await one.predict(examples.ExampleRequest(["| free"]))
         batches = one.batches
-        await one.predict(examples.Question(["| free"]))
+        await one.predict(examples.ExampleRequest(["| free"]))
         assert one.batches <= batches + 2
         await one.end()
     deadline = time.monotonic() + SECONDS
@@ -532,19 +534,19 @@ def test_long_examples_are_divided_as_many_are(monkeypatch):
     """Work is counted in bytes and values; what is wrong is named by its place in the request, and teaches nothing."""
     text = " ".join(f"w{i}" for i in range(4000))
     for made in (lambda i: f"spam | w{i} {text}", lambda i: {f"w{i}": 1, **dict.fromkeys(text.split(), 2.5)}):
-        question = examples.Question([made(i) for i in range(20)])
+        question = examples.ExampleRequest([made(i) for i in range(20)])
         assert len(question.parts()) > 10
         assert [one for part in question.parts() for one in part.examples] == question.examples
     lines = [f"spam | w{i} {text}" for i in range(20)]
     with new_learner() as learner, new_learner() as other:
         before = learner.examples
         with pytest.raises(xclass.DataError, match=r"^lines\[20\], column 10: '1e50' is too large"):
-            learned(learner, examples.Question([*lines, "work | a:1e50"]), 100)
+            learned(learner, examples.ExampleRequest([*lines, "work | a:1e50"]), 100)
         assert learner.examples == before
         features = [dict.fromkeys(line.split()[2:], 1) for line in lines]
         with pytest.raises(xclass.DataError, match=r"^labels\[19\] is 'x\\x01'"):
-            learned(learner, examples.Question(features, ["spam"] * 19 + ["x\x01"], [1.0] * 20), 100)
-        answer = learned(learner, examples.Question(lines), 3)
+            learned(learner, examples.ExampleRequest(features, ["spam"] * 19 + ["x\x01"], [1.0] * 20), 100)
+        answer = learned(learner, examples.ExampleRequest(lines), 3)
         other.learn_many(lines)
         assert answer["learned"] == 20 == len(answer["predictions"])
         assert learner.predict("| w1 w2") == other.predict("| w1 w2") and learner.examples == other.examples
@@ -553,14 +555,14 @@ def test_long_examples_are_divided_as_many_are(monkeypatch):
 def test_warnings_of_an_explanation_are_not_those_of_others(monkeypatch):
     monkeypatch.setattr(steps, "SECONDS", 0.0)
     with new_learner() as learner:
-        (predicted,) = examples.answers(learner, [examples.Question(["| free"])])
+        (predicted,) = examples.predict(learner, [examples.ExampleRequest(["| free"])])
 
         def predict():
-            (again,) = examples.answers(learner, [examples.Question(["| free"], k=1)])
+            (again,) = examples.predict(learner, [examples.ExampleRequest(["| free"], k=1)])
             assert again.keys() == {"predictions"}
             return again
 
-        explaining = examples.explained(learner, examples.Question(["| unknown", "| never_seen"]))
+        explaining = examples.explain(learner, examples.ExampleRequest(["| unknown", "| never_seen"]))
         answer = result(explaining, predict)
         again = predict()
         assert again["predictions"][0]["prediction"] == predicted["predictions"][0]["prediction"]
@@ -1037,7 +1039,7 @@ def test_after_a_failure_all_requests_are_answered_by_503():
         port, gate = running.server.http.port, threading.Event()
         assert post(port, "predict", {"texts": ["free"]})[0] == 200  # the kernels are loaded
         running.service.failed = lambda: None  # otherwise the server would end
-        running.service.answerer.answers = lambda text, learn: 1 / 0
+        running.service.handler.handle = lambda text, learn: 1 / 0
         batches = running.service.batches
         running.server._loop.call_soon_threadsafe(running.service.ask, waiting(gate))
         wait_for(lambda: running.service.batches > batches)
@@ -1251,8 +1253,8 @@ def test_rows_of_numbers_are_predicted_in_a_batch_with_other_examples():
         learner.learn_many(X, (X[:, 0] > 0) + 1)
         wanted = learner.predict_many(X[:4]).tolist()
         asked = [(X[:3], 2, "rows"), (["| a"], None, "lines"), (X[:1, :2], None, "rows"), (X[3:4], None, "rows")]
-        questions = [examples.Question(given, k=k, form=form) for given, k, form in asked]
-        rows, line, narrow, row = examples.answers(learner, questions)
+        questions = [examples.ExampleRequest(given, k=k, form=form) for given, k, form in asked]
+        rows, line, narrow, row = examples.predict(learner, questions)
     assert [one["prediction"] for answer in (rows, row) for one in answer["predictions"]] == wanted
     assert len(rows["predictions"][0]["top"]) == 2 and "warnings" not in rows
     assert "learned from rows of 6 numbers" in line["warnings"][0] and "rows of 2 columns" in str(narrow)

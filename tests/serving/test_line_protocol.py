@@ -16,7 +16,7 @@ from servers import Served, connected, received, served, wait_for
 import xclass
 from xclass.errors import UsageError
 from xclass.reductions.core import probabilities
-from xclass.serving.lines import ERROR, Answerer
+from xclass.serving.lines import ERROR, LineHandler
 
 CLASSES = 12
 LEARNERS = {
@@ -226,16 +226,16 @@ def test_nothing_is_learned_from_a_line_without_a_bar():
 
 def test_the_first_lines_after_others_have_told_what_labels_are_are_learned():
     with xclass.Learner() as learner:
-        answerer = Answerer(learner, True)
+        handler = LineHandler(learner, True)
         learner.learn_many([{"leaf": 1}, {"hops": 1}], ["tea", "beer"])
-        assert answerer.learns_from(b"tea | leaf\n") and not answerer.learns_from(b"| leaf\n")
-        assert answerer.answers(b"tea | leaf\n", True)[0] == b"tea\n"
+        assert handler.learns_from(b"tea | leaf\n") and not handler.learns_from(b"| leaf\n")
+        assert handler.handle(b"tea | leaf\n", True)[0] == b"tea\n"
         assert learner.examples == 3
 
 
 def test_a_malformed_line_without_a_bar_is_told_what_is_wrong_where_none_is_needed():
     with xclass.Learner("oaa", 3, vw_exact=True) as learner:
-        answers = Answerer(learner, True).answers(b"1\n1 x y z\n", True)[0].splitlines()
+        answers = LineHandler(learner, True).handle(b"1\n1 x y z\n", True)[0].splitlines()
         assert answers[0] == b"1 1" and answers[1].startswith(ERROR) and b"no bar" not in answers[1], answers
 
 

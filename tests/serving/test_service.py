@@ -317,11 +317,11 @@ import numpy as np
 import xclass
 from xclass.kernels import jit
 from xclass.serving import examples, request_warm_up
-from xclass.serving.lines import Answerer
+from xclass.serving.lines import LineHandler
 
 learner = xclass.load(sys.argv[1])
-answerer = Answerer(learner, True)
-request_warm_up.load_request_kernels(answerer)
+handler = LineHandler(learner, True)
+request_warm_up.load_request_kernels(handler)
 assert not learner.core.take_notes() and learner.examples == 30
 loaded, load = [], jit._Versions._compiled_or_loaded
 
@@ -340,7 +340,7 @@ def go(steps):
 
 
 def learn(*given):
-    go(examples.learned(learner, examples.Question(*given), lambda: 9))
+    go(examples.learn(learner, examples.ExampleRequest(*given), lambda: 9))
 
 
 rows = np.ones((2, learner.core.schema.width or 1), np.float32)
@@ -349,13 +349,13 @@ if learner.core.schema.width:
     forms = [rows]
 for given in forms:
     for k in (None, 2):
-        examples.answers(learner, [examples.Question(given, k=k)])
-    go(examples.explained(learner, examples.Question(given)))
+        examples.predict(learner, [examples.ExampleRequest(given, k=k)])
+    go(examples.explain(learner, examples.ExampleRequest(given)))
     if not isinstance(given, list) or isinstance(given[0], dict):
         learn(given, ["c1"] * len(given))
 if not learner.core.schema.width:
     learn(["c1 | f1"])
-    answerer.answers(b"| f1\\nc1 | f2\\nno bar\\n", True)
+    handler.handle(b"| f1\\nc1 | f2\\nno bar\\n", True)
 assert not loaded, loaded
 """
 

@@ -1,8 +1,8 @@
 """Predict, learn and explain examples that came as JSON, those of several requests in one batch.
 
-    answers(learner, [Question(["| kettle leaf"], k=5), ...])  ->  [{"predictions": [...]}, ...]
+    predict(learner, [ExampleRequest(["| kettle leaf"], k=5), ...])  ->  [{"predictions": [...]}, ...]
 
-A question that is refused gets its error in place of an answer, and the others are answered. What is learned is what
+A request that is refused gets its error in place of an answer, and the others are answered. What is learned is what
 `Learner.learn_many` learns from the same examples. It learns none if an example has too many features after crossing
 namespaces; here, the others are learned, and a warning names that one.
 """
@@ -49,7 +49,7 @@ ARGUMENTS = Spelling(lambda _: {"--top_k": "k", "--exact": "no k, start the serv
 CLASSES_OF_WORK = 16  # classes that are listed in about the time of a prediction
 
 
-class Question(NamedTuple):
+class ExampleRequest(NamedTuple):
     """Hold the examples of a request.
 
     Attributes
@@ -59,7 +59,7 @@ class Question(NamedTuple):
     weights : their weights, None for 1
     k : number of classes to list or to explain, None for the prediction alone
     shares : most shares of a class that an explanation lists
-    before : number of examples of the same request that are in earlier questions
+    before : number of examples of the same request that are in earlier requests
     form : name of the examples in the request
     """
 
@@ -81,8 +81,8 @@ class Question(NamedTuple):
         """Return the sum of the sizes of the examples, see `size_of`."""
         return sum(map(size_of, self.examples))
 
-    def parts(self) -> list[Question]:
-        """Divide a question into questions with at most BATCH_WORK work, or one example."""
+    def parts(self) -> list[ExampleRequest]:
+        """Divide a request into requests with at most BATCH_WORK work, or one example."""
         ends, work = [0], 0
         for i, one in enumerate(self.examples):
             own = size_of(one) * self.work
@@ -112,65 +112,65 @@ def size_of(example: Any) -> int:
     return 1 + sum(size_of(one) if isinstance(one, (str, dict)) else 1 for one in values) // VALUES_OF_WORK
 
 
-Answer = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def joined(found: Sequence[Answer]) -> Answer:
-    """Return the answer to a question from those to its parts."""
+def joined(found: Sequence[JsonObject]) -> JsonObject:
+    """Return the answer to a request from those to its parts."""
     if len(found) == 1:
         return found[0]
     warnings = [warning for answer in found for warning in answer.get("warnings", ())]
     return {"predictions": [one for answer in found for one in answer["predictions"]], **_warnings(warnings)}
 
 
-def first_batch(questions: Sequence[Question]) -> Sequence[Question]:
-    """Return the first questions, as many as one batch should answer."""
+def first_batch(requests: Sequence[ExampleRequest]) -> Sequence[ExampleRequest]:
+    """Return the first requests, as many as one batch should answer."""
     size = work = 0  # the most work of an example counts, as all of a batch list as many classes
-    for count, question in enumerate(questions):
-        size, work = size + question.size, max(work, question.work)
+    for count, request in enumerate(requests):
+        size, work = size + request.size, max(work, request.work)
         if count and size * work > BATCH_WORK:
-            return questions[:count]
-    return questions
+            return requests[:count]
+    return requests
 
 
 class _Reply:
-    """Gather what becomes of the examples of a question: an answer, with warnings, or the error by which it is refused.
+    """Gather what becomes of the examples of a request: an answer, with warnings, or the error by which it is refused.
 
     `unknown` of the `looked_at` first examples have no feature that was learned.
     """
 
-    def __init__(self, question: Question) -> None:
-        self.question, self.answer, self.notes = question, Answer(predictions=[]), list[str]()
+    def __init__(self, request: ExampleRequest) -> None:
+        self.request, self.answer, self.notes = request, JsonObject(predictions=[]), list[str]()
         self.error: XclassError | None = None
         self.unknown = self.looked_at = 0
 
-    def result(self) -> Answer | XclassError:
+    def result(self) -> JsonObject | XclassError:
         return self.error or {**self.answer, **_warnings(self.notes)}
 
 
-def answers(learner: Learner, questions: Sequence[Question]) -> list[Answer | XclassError]:
-    """Return the predictions for each question, or its error."""
-    replies = [_Reply(question) for question in questions]
+def predict(learner: Learner, requests: Sequence[ExampleRequest]) -> list[JsonObject | XclassError]:
+    """Return the predictions for each request, or its error."""
+    replies = [_Reply(request) for request in requests]
     batch, owners = _converted(learner, replies, False)
     if batch is not None:
-        _answer(learner.core, batch, owners, False)
+        _execute(learner.core, batch, owners, False)
     for reply in replies:
-        if 2 * reply.unknown > reply.looked_at and not reply.question.before:
-            first = reply.question.examples[0]
+        if 2 * reply.unknown > reply.looked_at and not reply.request.before:
+            first = reply.request.examples[0]
             text = first if isinstance(first, str) else ""  # the message says where its words were learned
             reply.notes.append(unknown_features.message(learner.core, reply.unknown, reply.looked_at, text))
     return [reply.result() for reply in replies]
 
 
-def learned(learner: Learner, question: Question, most: Callable[[], int]) -> Generator[None, None, Answer]:
-    """Learn from the examples of a question in steps, so that others go in between, and the model can be saved.
+def learn(learner: Learner, request: ExampleRequest, most: Callable[[], int]) -> Generator[None, None, JsonObject]:
+    """Learn from the examples of a request in steps, so that others go in between, and the model can be saved.
 
     A step converts a part, or learns from at most `most()` examples. All examples are converted before the first is
-    learned, so a question with one that is refused teaches nothing; names of classes in the examples before that one
+    learned, so a request with one that is refused teaches nothing; names of classes in the examples before that one
     keep their numbers.
     """
-    learner.adapt(functools.partial(inputs.kind_of_labels, question.examples, question.labels))
-    reply = _Reply(question)
+    learner.adapt(functools.partial(inputs.kind_of_labels, request.examples, request.labels))
+    reply = _Reply(request)
     reply.answer["learned"] = 0
     for i, batch in enumerate((yield from _parts_converted(learner, reply))):
         done = 0
@@ -178,16 +178,16 @@ def learned(learner: Learner, question: Question, most: Callable[[], int]) -> Ge
             if i or done:
                 yield
             one = batch_ops.cut(batch, done, min(done + most(), batch.n))
-            _answer(learner.core, one, [reply] * one.n, True)
+            _execute(learner.core, one, [reply] * one.n, True)
             done += one.n
     return {**reply.answer, **_warnings(reply.notes)}
 
 
 def _parts_converted(learner: Learner, reply: _Reply) -> Generator[None, None, list[Batch]]:
-    """Convert the examples of a question to learn from them, part by part; raise its error."""
+    """Convert the examples of a request to learn from them, part by part; raise its error."""
     batches = list[Batch]()
     reply.notes.clear()
-    for part in reply.question.parts():
+    for part in reply.request.parts():
         if part.before:
             yield
         converted = _Reply(part)
@@ -203,15 +203,15 @@ def _parts_converted(learner: Learner, reply: _Reply) -> Generator[None, None, l
     return batches
 
 
-def explained(learner: Learner, question: Question) -> Generator[None, None, Answer]:
-    """Explain the predictions of the examples of a question in steps, so that others go in between."""
-    steps, notes = Steps(functools.partial(_explanations, learner, question)), list[str]()
+def explain(learner: Learner, request: ExampleRequest) -> Generator[None, None, JsonObject]:
+    """Explain the predictions of the examples of a request in steps, so that others go in between."""
+    steps, notes = Steps(functools.partial(_explanations, learner, request)), list[str]()
     try:
         while True:
             try:
                 ended = steps.resume()
             finally:
-                notes += [_moved(note, question) for note in learner.core.take_notes()]
+                notes += [_moved(note, request) for note in learner.core.take_notes()]
             if ended:
                 return {"explanations": steps.result(), **_warnings(notes)}
             yield
@@ -219,37 +219,37 @@ def explained(learner: Learner, question: Question) -> Generator[None, None, Ans
         steps.abandon()
 
 
-def _explanations(learner: Learner, question: Question) -> list[Answer]:
-    examples, found = question.examples, list[Answer]()
+def _explanations(learner: Learner, request: ExampleRequest) -> list[JsonObject]:
+    examples, found = request.examples, list[JsonObject]()
     try:
         batches = list(learner.inputs.batches(examples))
     except XclassError as error:
-        raise _in_json(error, learner.core, question) from None
+        raise _in_json(error, learner.core, request) from None
     single = (batch_ops.cut(batch, i, i + 1) for batch in batches for i in range(batch.n))
     given = learner.inputs.opened(examples)
-    for one in results.explanations(learner.core, single, given, question.k or 2, most=question.shares):
+    for one in results.explanations(learner.core, single, given, request.k or 2, most=request.shares):
         found.append(one.as_dict())
         pause()
     return found
 
 
 def _converted(learner: Learner, replies: Sequence[_Reply], learns: bool) -> tuple[Batch | None, list[_Reply]]:
-    """Return the examples of all questions, None for none, and the reply of each; note errors of questions."""
+    """Return the examples of all requests, None for none, and the reply of each; note errors of requests."""
     learner.core.names.growing = learns and learner.growing
     batches: list[Batch] = []
     owners: list[_Reply] = []
     for reply in replies:
-        question = reply.question
+        request = reply.request
         try:
-            if question.k is not None and not learner.core.config.reduction.probabilities:
+            if request.k is not None and not learner.core.config.reduction.probabilities:
                 raise UsageError(f"{learner.core.config.reduction.name} does not estimate probabilities; leave k out")
-            given = learner.converted(functools.partial(_batches, question, learns, learner.inputs), learns)
+            given = learner.converted(functools.partial(_batches, request, learns, learner.inputs), learns)
         except XclassError as error:
-            reply.error = _in_json(error, learner.core, question)
+            reply.error = _in_json(error, learner.core, request)
             continue
         batches += given
         owners += [reply] * sum(batch.n for batch in given)
-        reply.notes += [_moved(note, question) for note in learner.core.take_notes()]
+        reply.notes += [_moved(note, request) for note in learner.core.take_notes()]
     if len(batches) > 1:
         return batch_ops.pick([(batch, np.arange(batch.n)) for batch in batches]), owners
     return batches[0] if batches else None, owners
@@ -268,10 +268,10 @@ def _form(core: LearnerCore) -> str:
     return f"send {json.dumps({'rows': [row]})}" + f", with {width} numbers in each row" * bool(width)
 
 
-def _in_json(error: XclassError, core: LearnerCore, question: Question) -> XclassError:
-    """Return an error about the examples of a question with a message for the client, which sends JSON."""
+def _in_json(error: XclassError, core: LearnerCore, request: ExampleRequest) -> XclassError:
+    """Return an error about the examples of a request with a message for the client, which sends JSON."""
     told = f"{error.fault}; {_form(core)}" if isinstance(error, inputs.OtherForm) else str(error)
-    error.args = (_moved(told, question),)
+    error.args = (_moved(told, request),)
     return error
 
 
@@ -279,16 +279,16 @@ class _ClassesRenumbered(Exception):
     """Report that classes have names from now on, so that examples that were converted before have other numbers."""
 
 
-def _batches(question: Question, learns: bool, before: inputs.Inputs, own: inputs.Inputs) -> list[Batch]:
+def _batches(request: ExampleRequest, learns: bool, before: inputs.Inputs, own: inputs.Inputs) -> list[Batch]:
     if own is not before:
         raise _ClassesRenumbered
-    labels = None if question.labels is None else one_by_one(question.labels)
-    return list(own.batches(question.examples, labels, question.weights, learns))
+    labels = None if request.labels is None else one_by_one(request.labels)
+    return list(own.batches(request.examples, labels, request.weights, learns))
 
 
-def _answer(core: LearnerCore, batch: Batch, owners: Sequence[_Reply], learns: bool) -> None:
+def _execute(core: LearnerCore, batch: Batch, owners: Sequence[_Reply], learns: bool) -> None:
     """Predict examples, with `learns` learn from them, and add the predictions to the replies that own them."""
-    k = max((reply.question.k or 0 for reply in owners), default=0)
+    k = max((reply.request.k or 0 for reply in owners), default=0)
     wanted = _wanted(k) if k and not learns else None
     with ARGUMENTS:
         core.want(wanted)
@@ -318,14 +318,14 @@ def _answer(core: LearnerCore, batch: Batch, owners: Sequence[_Reply], learns: b
             row = int(place[2]) - 1
             concerned, told = [owners[row]], f"batch:{places[row]}{note[place.end(2) :]}"
         for reply in concerned:
-            reply.notes.append(_moved(told, reply.question))
+            reply.notes.append(_moved(told, reply.request))
 
 
 def _add(core: LearnerCore, task: BatchTask, owners: Sequence[_Reply], k: int) -> None:
     """Add the predictions of a task, and the lists of k classes, to the replies that own its examples."""
     predicted = results.answers(core, task, best_first=not core.spec.vw_exact)
     lists = results.best_lists(core, task, k) if k else None
-    tops: Sequence[list[Answer]] = [[]] * len(owners)
+    tops: Sequence[list[JsonObject]] = [[]] * len(owners)
     if lists is not None:
         of_classes, of_p = results.top_k_arrays(lists, k)
         none = -1 if core.classes is None else None  # beyond the last class
@@ -334,8 +334,8 @@ def _add(core: LearnerCore, task: BatchTask, owners: Sequence[_Reply], k: int) -
             for labels, p in zip(results.class_labels(core, of_classes).tolist(), of_p.tolist(), strict=True)
         ]
     for reply, prediction, top in zip(owners, predicted, tops, strict=True):
-        one: Answer = {"prediction": _finite(prediction)}
-        if lists is not None and (most := reply.question.k) is not None:
+        one: JsonObject = {"prediction": _finite(prediction)}
+        if lists is not None and (most := reply.request.k) is not None:
             one["top"] = top[:most]
         reply.answer["predictions"].append(one)
     if task.learn:
@@ -351,16 +351,16 @@ def _finite(prediction: Any) -> Any:
     return None if isinstance(prediction, float) and not math.isfinite(prediction) else prediction
 
 
-def _moved(message: str, question: Question) -> str:
-    """Return a message about the examples of a question for the client; the place is that in the JSON that it sent."""
+def _moved(message: str, request: ExampleRequest) -> str:
+    """Return a message about the examples of a request for the client; the place is that in the JSON that it sent."""
 
     def place(found: re.Match[str]) -> str:
         part = PARTS.get(found[1], "")
-        i = int(found[2]) + question.before - (not part)
-        if part and question.form != "examples":
+        i = int(found[2]) + request.before - (not part)
+        if part and request.form != "examples":
             return f"{part}s[{i}]"
         column = f", column {found[3]}" if found[3] else ""
-        return f"{question.form}[{i}]{part and '.'}{part}{column}"
+        return f"{request.form}[{i}]{part and '.'}{part}{column}"
 
     named = LABELS.sub("labels", malformed.without_skip(PLACE.sub(place, message)))
     return for_clients(named.replace(inputs.DOCUMENTS, "send texts"))

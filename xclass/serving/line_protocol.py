@@ -123,7 +123,7 @@ class LineConnection(asyncio.Protocol):
             self._line_began = self._last_received
         self._received += data
         if self._begun or self._begin():
-            self._ask()
+            self._submit()
 
     def _begin(self) -> bool:
         """Look at the first line as far as it is there; return whether it may be one of VW text."""
@@ -157,18 +157,18 @@ class LineConnection(asyncio.Protocol):
         self._incomplete = self._incomplete or complete < len(self._received)
         del self._received[complete:]
         self._ended = True
-        self._ask()
+        self._submit()
         self._close_if_done()
 
-    def _ask(self) -> None:
+    def _submit(self) -> None:
         """Give the service what it may have, and read on if there is room."""
         while self._received and self._asked < REQUESTS and not self._blocked:
             taken = self._take()
             if taken is None:
                 break
-            text, lines, deliver = *taken, self._answered
+            text, lines, deliver = *taken, self._reply
             if not lines:  # a line that is too long; the answer to it keeps its place
-                deliver = self._answered_too_long
+                deliver = self._reply_too_long
             self._asked += 1
             self._service.ask(ServiceRequest(deliver, self, text, lines))
         waits = len(self._received) >= REQUEST_BYTES and (self._asked == REQUESTS or self._blocked)
@@ -210,19 +210,19 @@ class LineConnection(asyncio.Protocol):
     def _write(self, answers: bytes) -> None:
         self.transport.write(answers if self._marked else unmarked(answers))
 
-    def _answered(self, answers: bytes, last: bool) -> None:
+    def _reply(self, answers: bytes, last: bool) -> None:
         if self.transport.is_closing() or self._refused:
             return
         self._write(answers)
         if last:
             self._asked -= 1
-            self._ask()
+            self._submit()
             self._close_if_done()
 
-    def _answered_too_long(self, answers: bytes, last: bool) -> None:
+    def _reply_too_long(self, answers: bytes, last: bool) -> None:
         limit = self._options.max_line
         message = f"the line is longer than {limit} bytes; start the server with a larger --max_line"
-        self._answered(error_line(message), last)
+        self._reply(error_line(message), last)
 
     def _close_if_done(self) -> None:
         if self._ended and not self._asked and not self._received and not self.transport.is_closing():
@@ -236,7 +236,7 @@ class LineConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
-        self._ask()
+        self._submit()
 
     # limits of time
 

@@ -38,12 +38,12 @@ MOST_LABEL_WORDS = 2  # of a line with a class: it and a weight
 PLACE = re.compile("^(batch)?:[0-9]+: ")  # of a line in a batch, which means nothing to the operator
 
 
-class Answerer:
+class LineHandler:
     """Answer lines of VW text by a learner.
 
     Parameters
     ----------
-    learner : the learner; nothing else may use it while `answers` runs
+    learner : the learner; nothing else may use it while `handle` runs
     learns : whether labelled lines are learned
     listing : which classes the answers list; None for what the options of the learner say
 
@@ -95,9 +95,7 @@ class Answerer:
         self._lines = predictions.LineFormatter(kind, core.names.class_list, core.config.run.vw_exact, BLANK)
         options = dataclasses.replace(core.config.parser, on_bad_line="skip")
         bits, labels = configuration.feature_bits(core.config), core.config.reduction.labels
-        self._parser, self._explainer = (
-            parser.Parser(options, bits, labels, *core.label_range, core.names) for _ in range(2)
-        )
+        self._parser = parser.Parser(options, bits, labels, *core.label_range, core.names)
         self._parser.learning, self._parser.notes = self.learns, core.notes
         self._scanner = self._parser.scanner()
 
@@ -122,7 +120,7 @@ class Answerer:
         of.look_for_rows(padded, len(text))
         return self._scanner.scan(padded, len(text))
 
-    def answers(self, text: bytes, learn: bool) -> tuple[bytes, Int64s]:
+    def handle(self, text: bytes, learn: bool) -> tuple[bytes, Int64s]:
         """Return the answers to lines, and where each answer ends.
 
         Every line of `text` ends with a newline, and so does every answer. Without `learn`, all are only predicted.
@@ -130,10 +128,10 @@ class Answerer:
         core = self.learner.core
         core.names.growing = learn and self.learner.growing
         core.want(self._wanted)
-        answers = self._first_answers(text) if learn and core.is_new else self._answers(text, learn)
+        answers = self._handle_until_learned(text) if learn and core.is_new else self._handle(text, learn)
         return answers, _ends(answers)
 
-    def _first_answers(self, text: bytes) -> bytes:
+    def _handle_until_learned(self, text: bytes) -> bytes:
         """Answer lines one by one until one is learned: the first label tells whether labels are names or lists."""
         done, begin = [], 0
         while begin < len(text) and self.learner.core.is_new:
@@ -142,23 +140,29 @@ class Answerer:
             words = malformed.label_words_of(_padded(line), 0)
             if len(words) <= MOST_LABEL_WORDS and (b"|" in line or self._needs_no_bar):  # other lines are malformed
                 self.learner.adapt(partial(_kind_of_labels, line))
-            done.append(self._answers(line, True))
+            done.append(self._handle(line, True))
             begin = end
-        done.append(self._answers(text[begin:], True))
+        done.append(self._handle(text[begin:], True))
         return b"".join(done)
 
-    def _answers(self, text: bytes, learn: bool) -> bytes:
-        """Return the answers to lines."""
+    def _handle(self, text: bytes, learn: bool) -> bytes:
+        """Return the answers to lines; those that are malformed are found by halves."""
         scan, of = self._scan(text), self._parser
-        batch, _ = of.take(scan, "")
-        answers = self._answered(batch, learn)
-        if batch.n == scan.lines:
-            return b"".join(answers)
-        of.first_messages.clear()
-        of.bad = of.skipped = 0
-        return self._with_errors(text, scan.lines, batch.line, b"".join(answers))
+        if scan.lines in (scan.size[0], 1):
+            batch, _ = of.take(scan, "")
+            if batch.n == scan.lines:
+                return b"".join(self._execute(batch, learn))
+        messages, of.first_messages, of.bad, of.skipped = of.first_messages, [], 0, 0
+        if scan.lines > 1:
+            ends = _ends(text)
+            middle = int(ends[len(ends) // 2 - 1])
+            return self._handle(text[:middle], learn) + self._handle(text[middle:], learn)
+        if b"|" not in text and not self._needs_no_bar:
+            return error_line(NO_BAR.format("has no bar" if text.strip() else "is empty"))
+        _, _, column, sentence = (messages or [":1:1: the line is malformed"])[0].split(":", 3)
+        return error_line(for_clients(f"column {column}:{sentence}"))
 
-    def _answered(self, batch: Batch, learn: bool) -> list[bytes]:
+    def _execute(self, batch: Batch, learn: bool) -> list[bytes]:
         """Predict the examples of a batch, learn from them if `learn`, and return their answers, in pieces."""
         core, answers = self.learner.core, list[bytes]()
 
@@ -175,31 +179,6 @@ class Answerer:
                 contents = predictions.contents(self._lines.kind, task, core.count(task))
                 answers += map(bytes, self._lines.pieces(task.batch, **contents))
         return answers
-
-    def _with_errors(self, text: bytes, lines: int, answered: Int64s, answers: bytes) -> bytes:
-        """Return the answers of the lines `answered` (int64[n], from 1), with the errors of the others between them."""
-        starts = np.concatenate([[0], _ends(text)])
-        ends = np.concatenate([[0], _ends(answers)]).tolist()
-        parts: list[bytes] = []
-        done = 0  # number of answers in the parts
-        for line in np.setdiff1d(np.arange(1, lines + 1), answered).tolist():
-            before = line - 1 - (len(parts) // 2)  # answers before this line
-            parts += [answers[ends[done] : ends[before]], self._error_of(text[starts[line - 1] : starts[line]])]
-            done = before
-        return b"".join([*parts, answers[ends[done] :]])
-
-    def _error_of(self, line: bytes) -> bytes:
-        """Return the answer to a line that is no example."""
-        if b"|" not in line and not self._needs_no_bar:
-            return error_line(NO_BAR.format("has no bar" if line.strip() else "is empty"))
-        of = self._explainer
-        of.lines, of.width = 0, self._parser.width
-        of.parse(_padded(line), len(line), "")
-        of.notes.clear()
-        message = of.first_messages[0] if of.first_messages else ":1:1: the line is malformed"
-        of.first_messages.clear()
-        _, _, column, sentence = message.split(":", 3)
-        return error_line(for_clients(f"column {column}:{sentence}"))
 
     def take_notes(self) -> list[str]:
         """Return the warnings of the learner for the log, without places in a batch."""

@@ -18,24 +18,24 @@ from ..errors import XclassError
 from ..reductions.core.spec import LearnerUse
 from ..run import warm_up
 from . import examples
-from .examples import Question
-from .lines import Answerer
+from .examples import ExampleRequest
+from .lines import LineHandler
 
 BITS, CLASSES, COLUMNS, ROUNDS = 12, 16, 4, 3  # of the small learner
 FEATURES: dict[str, Any] = {"a": 1, "b": "red", "n": {"c": 0.5}}
 
 
-def load_request_kernels(answerer: Answerer) -> None:
-    """Load or compile the kernels that the learner of an answerer needs."""
-    core = answerer.learner.core
-    for load in warm_up.parts(core.reduction, answerer.learns, True).values():
+def load_request_kernels(handler: LineHandler) -> None:
+    """Load or compile the kernels that the learner of an handler needs."""
+    core = handler.learner.core
+    for load in warm_up.parts(core.reduction, handler.learns, True).values():
         load()
     if core.config.reduction.learns_at_end or core.preview_size is not None:
         return  # a new one would need to see more examples
     with contextlib.suppress(Exception):  # the first requests load what is missing
         for rows in (False, True) if core.schema.width else (False,):
             with _small(core) as learner:
-                _ask(learner, answerer.learns, rows)
+                _ask(learner, handler.learns, rows)
 
 
 def _small(core: LearnerCore) -> Learner:
@@ -62,22 +62,22 @@ def _ask(learner: Learner, learns: bool, rows: bool) -> None:
     unlabelled = ["|n:2 a:1 b=red c:1e3 d:word e"] * 2  # with what few lines have
     lines = [f"{word} 't {line}" for word, line in zip(words, unlabelled, strict=True)]
     for _ in range(ROUNDS):
-        _learn(learner, Question(given, labels, [1.0, 1.0]))
+        _learn(learner, ExampleRequest(given, labels, [1.0, 1.0]))
     if learns and not rows:
-        _learn(learner, Question(lines))
-        _learn(learner, Question(Documents(["a red cup"] * 2), labels))
+        _learn(learner, ExampleRequest(lines))
+        _learn(learner, ExampleRequest(Documents(["a red cup"] * 2), labels))
     k = 2 if core.config.reduction.probabilities else None
     asked: list[Any] = [given] if rows else [given, unlabelled, Documents(["a red cup"] * 2), ["| not_learned"]]
     for one in asked:
         for count in {None, k}:
-            examples.answers(learner, [Question(one, k=count), Question(one[:1], k=count)])
+            examples.predict(learner, [ExampleRequest(one, k=count), ExampleRequest(one[:1], k=count)])
         with contextlib.suppress(XclassError):  # it does not explain
-            for _ in examples.explained(learner, Question(one, k=k)):
+            for _ in examples.explain(learner, ExampleRequest(one, k=k)):
                 pass
     if not rows:
-        Answerer(learner, learns).answers("".join(f"{line}\n" for line in lines).encode(), learns)
+        LineHandler(learner, learns).handle("".join(f"{line}\n" for line in lines).encode(), learns)
 
 
-def _learn(learner: Learner, question: Question) -> None:
-    for _ in examples.learned(learner, question, lambda: len(question.examples)):
+def _learn(learner: Learner, given: ExampleRequest) -> None:
+    for _ in examples.learn(learner, given, lambda: len(given.examples)):
         pass

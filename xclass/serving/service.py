@@ -8,7 +8,7 @@ Saving    The model is saved by another thread. Until it is saved nothing is lea
           `checkpoint` examples that were learned are not in a file; a save that fails is tried again after as many.
           Requests that learn nothing are answered meanwhile; they overtake requests that wait to be learned, unless
           these are of the same client.
-HTTP      Questions that only predict are not ordered: those that wait are answered in one batch, between two batches of
+HTTP      Requests that only predict are not ordered: those that wait are answered in one batch, between two batches of
           lines. Those that learn are generators, whose steps are the parts that are learned at once, and so are
           explanations; what learns nothing goes between their steps.
 Limits    A client of the line protocol gives at most `lines_at_once` lines in a request, so that a batch takes about
@@ -38,8 +38,8 @@ from ..reductions.core import probabilities
 from ..run.report.console import OperatorConsole
 from ..system import leftovers, output_file
 from . import examples
-from .examples import Answer, Question
-from .lines import Answerer, error_line
+from .examples import ExampleRequest, JsonObject
+from .lines import LineHandler, error_line
 from .request_warm_up import load_request_kernels
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Busy(Exception):
 
 @dataclass(eq=False, slots=True)
 class ServiceRequest:
-    """Hold what a client asks: whole lines, a question that predicts, or a function of the learner.
+    """Hold what a client asks: whole lines, examples to predict, or a function of the learner.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class ServiceRequest:
     client : the client; its requests are answered in their order
     text : lines, each of which ends with a newline; none for the other kinds
     lines : their number
-    question : what is predicted
+    examples : what is predicted
     job : what is called with the learner; if it returns a generator, others are answered between its steps
     learns : whether the learner changes, None if that is not known
     steps : the generator that `job` has returned; nothing else may be learned until it ends
@@ -84,7 +84,7 @@ class ServiceRequest:
     client: object
     text: bytes = b""
     lines: int = 0
-    question: Question | None = None
+    examples: ExampleRequest | None = None
     job: Callable[[Learner], object] | None = None
     learns: bool | None = None
     steps: Generator[None, None, object] | None = None
@@ -92,7 +92,7 @@ class ServiceRequest:
 
     @property
     def is_of_lines(self) -> bool:
-        return self.question is None and self.job is None
+        return self.examples is None and self.job is None
 
     def take(self, most: int) -> tuple[bytes, int]:
         """Take up to `most` lines out of the request, and return them and their number."""
@@ -151,7 +151,7 @@ class Service:
             raise UsageError("-f has no effect: with -t nothing is learned; leave one of the two out")
         if checkpoint is not None and path is None:
             raise UsageError("--checkpoint has no effect: it needs -f FILE, the model to save")
-        self.answerer = Answerer(learner, learns, listing)
+        self.handler = LineHandler(learner, learns, listing)
         self._listing, self._path, self._checkpoint = listing, path, checkpoint
         self._console = OperatorConsole(quiet=True) if console is None else console
         if path is not None:
@@ -166,7 +166,7 @@ class Service:
         self._began_with(learner)
         self._arrivals: SimpleQueue[ServiceRequest | None] = SimpleQueue()  # None wakes the worker
         self._waiting: deque[ServiceRequest] = deque()
-        self._questions: deque[ServiceRequest] = deque()
+        self._predictions: deque[ServiceRequest] = deque()
         self._asked = 0  # requests over HTTP that are not answered
         self._one_explains = asyncio.Lock()  # between two explanations, the worker answers what waits
         self.latest: deque[float] = deque(maxlen=LATENCIES)
@@ -181,11 +181,11 @@ class Service:
 
     @property
     def learner(self) -> Learner:
-        return self.answerer.learner
+        return self.handler.learner
 
     @property
     def learns(self) -> bool:
-        return self.answerer.learns
+        return self.handler.learns
 
     @property
     def learned(self) -> int:
@@ -224,30 +224,30 @@ class Service:
         else:
             self._arrivals.put(request)
 
-    async def predict(self, question: Question) -> Answer:
+    async def predict(self, given: ExampleRequest) -> JsonObject:
         """Return predictions of examples; raise their error, Busy, or Unavailable.
 
-        Others are answered between the parts of a long question. All parts are answered by one model: they begin anew
+        Others are answered between the parts of a long request. All parts are answered by one model: they begin anew
         if another one has taken its place.
         """
-        learner, answers = None, list[Answer]()
+        learner, answers = None, list[JsonObject]()
         with self._counted():
             while learner is not self.learner:
                 learner = self.learner
-                answers = [await self.call(None, False, part) for part in question.parts()]
-        self.predicted += len(question.examples)
+                answers = [await self.call(None, False, part) for part in given.parts()]
+        self.predicted += len(given.examples)
         return examples.joined(answers)
 
-    async def learn(self, question: Question) -> Answer:
+    async def learn(self, given: ExampleRequest) -> JsonObject:
         """Learn from examples, and return the predictions made before; raise their error, Busy, or Unavailable."""
         with self._counted():
-            return await self.call(partial(examples.learned, question=question, most=lambda: self.room), learns=True)
+            return await self.call(partial(examples.learn, request=given, most=lambda: self.room), learns=True)
 
-    async def explain(self, question: Question) -> Answer:
+    async def explain(self, given: ExampleRequest) -> JsonObject:
         """Return explanations of the predictions of examples; raise their error, Busy, or Unavailable."""
         with self._counted():
             async with self._one_explains:
-                return await self.call(partial(examples.explained, question=question), learns=False)
+                return await self.call(partial(examples.explain, request=given), learns=False)
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -263,16 +263,16 @@ class Service:
         self,
         job: Callable[[Learner], T | Generator[None, None, T]] | None,
         learns: bool,
-        question: Question | None = None,
+        examples: ExampleRequest | None = None,
     ) -> T:
         """Call a function with the learner on the worker, in the order of the requests, and return its result.
 
         `learns` says whether it changes the learner; if not, it may be called while the model is saved. Raise its
         error, or Unavailable. An error that is no XclassError is a defect; if the function changes the learner, the
-        service fails, because that may be half changed. A question takes the place of a function that only predicts.
+        service fails, because that may be half changed. Examples to predict take the place of a function.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        request = ServiceRequest(partial(_settle, done), done, question=question, job=job, learns=learns)
+        request = ServiceRequest(partial(_settle, done), done, examples=examples, job=job, learns=learns)
         self.ask(request)
         try:
             return await done
@@ -314,13 +314,13 @@ class Service:
                 raise ModelError(f"what was learned could not be saved before: {self._save_error}")
             if self._path is not None and found is not None:  # the operator knows the file that was there
                 output_file.renew_claim(self._path, found)
-            self.answerer = answerer
+            self.handler = handler
             self._began_with(learner)
             self._in_loop(old.close)  # where its facts are read
 
         try:
-            answerer = Answerer(learner, self.answerer.learns, self._listing)
-            await asyncio.to_thread(load_request_kernels, answerer)
+            handler = LineHandler(learner, self.handler.learns, self._listing)
+            await asyncio.to_thread(load_request_kernels, handler)
         except BaseException:
             learner.close()
             raise
@@ -356,11 +356,11 @@ class Service:
 
     def _work(self) -> None:
         try:
-            load_request_kernels(self.answerer)
+            load_request_kernels(self.handler)
             self.is_loaded = True
             while not self._ended or self._saving.is_set() or self._waiting or not self._arrivals.empty():
                 self._collect(self._arrivals.get())
-                while self._answer_next() | self._answer_questions():
+                while self._execute_next() | self._predict():
                     self._collect()
         except BaseException as error:  # a defect, after which the learner may be half changed
             self.failure = error
@@ -370,10 +370,10 @@ class Service:
             if self._path is not None and self.unsaved:
                 self._write(interrupted=True)
             while True:
-                for request in (*self._waiting, *self._questions):
+                for request in (*self._waiting, *self._predictions):
                     self._refuse(request)
                 self._waiting.clear()
-                self._questions.clear()
+                self._predictions.clear()
                 if self._ended and self._arrivals.empty():
                     return
                 self._collect(self._arrivals.get())
@@ -404,23 +404,25 @@ class Service:
         arrived = [first, *(self._arrivals.get_nowait() for _ in range(self._arrivals.qsize()))]
         for request in arrived:
             if request is not None:
-                (self._waiting if request.question is None else self._questions).append(request)
+                (self._waiting if request.examples is None else self._predictions).append(request)
 
-    def _answer_questions(self) -> bool:
-        """Answer the questions that wait and make a batch; return whether there are any."""
-        asked = examples.first_batch([request.question for request in self._questions if request.question is not None])
-        taken = [self._questions.popleft() for _ in asked]
+    def _predict(self) -> bool:
+        """Answer the requests that wait and make a batch; return whether there are any."""
+        asked = examples.first_batch(
+            [request.examples for request in self._predictions if request.examples is not None]
+        )
+        taken = [self._predictions.popleft() for _ in asked]
         if taken:
             self.batches += 1
             found: Sequence[object]
             try:
-                found = examples.answers(self.learner, asked)
+                found = examples.predict(self.learner, asked)
             except Exception as error:  # a defect, which has changed nothing
                 found = [error] * len(taken)
             self._in_loop(_deliver, [(one.deliver, answer, True) for one, answer in zip(taken, found, strict=True)])
         return bool(taken)
 
-    def _answer_next(self) -> bool:
+    def _execute_next(self) -> bool:
         """Answer the next requests for lines, or take the next step of a function; return whether there are any."""
         taken = self._take()
         if not taken:
@@ -428,10 +430,10 @@ class Service:
         self.batches += 1
         (request, *_) = (part.request for part in taken)
         if request.job is None:
-            self._answer_lines(taken)
+            self._execute_lines(taken)
         else:
             self._call(request)
-        for note in self.answerer.take_notes():
+        for note in self.handler.take_notes():
             self._console.info(note)
         due = self._checkpoint is not None and self.learner.examples - self._tried_examples >= self._checkpoint
         if due and not self._saving.is_set():
@@ -470,7 +472,7 @@ class Service:
         clients = set()
         for request in self._waiting:
             if request.learns is None:
-                request.learns = self.answerer.learns_from(request.text)
+                request.learns = self.handler.learns_from(request.text)
             if request.learns or request.steps or request.client in clients:
                 clients.add(request.client)
                 held.append(request)
@@ -501,14 +503,14 @@ class Service:
         if request.learns and isinstance(result, Exception) and not isinstance(result, XclassError):
             raise result
 
-    def _answer_lines(self, taken: list[TakenLines]) -> None:
+    def _execute_lines(self, taken: list[TakenLines]) -> None:
         """Answer the requests for lines of a batch."""
         began = time.perf_counter()
         # `_take` has taken only requests that learn nothing if the model is being saved
-        learn = self.answerer.learns and not self._saving.is_set()
+        learn = self.handler.learns and not self._saving.is_set()
         text = taken[0].text if len(taken) == 1 else b"".join(part.text for part in taken)
         try:
-            answers, ends = self.answerer.answers(text, learn)
+            answers, ends = self.handler.handle(text, learn)
         except BaseException:  # what is left of the requests is refused with those that wait
             self._in_loop(
                 _deliver, [(part.request.deliver, FAILED * part.lines, not part.request.lines) for part in taken]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import __version__
 from . import validation
+from .metrics import COUNT, FACTS, NULLABLE, TEXT, YES_OR_NO
 
 Schema = dict[str, Any]
 ERRORS = {
@@ -43,13 +44,13 @@ def described() -> Schema:
         paths[f"{before}/model"] = {
             **more, "get": _get(f"model{name}", "Return the facts of the model", _ref("Model"), 404)
         }  # fmt: skip
-    names = _object({"models": {"type": "array", "items": {"type": "string"}}}, "models")
-    status = _object({"status": {"type": "string"}}, "status")
+    names = _object({"models": {"type": "array", "items": TEXT}}, "models")
+    status = _object({"status": TEXT}, "status")
     paths["/v1/models"] = {"get": _get("models", "Return the names of the models", names)}
     paths["/healthz"] = {"get": _get("healthz", "Say that the process is alive", status)}
     paths["/readyz"] = {"get": _get("readyz", "Say that requests are answered", status, 503)}
     metrics = _get("metrics", "Return metrics for Prometheus", {})
-    metrics["responses"]["200"]["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    metrics["responses"]["200"]["content"] = {"text/plain": {"schema": TEXT}}
     paths["/metrics"] = {"get": metrics}
     return {
         "openapi": "3.1.0",
@@ -125,11 +126,9 @@ def _object(properties: Schema, *required: str) -> Schema:
 
 
 def _schemas() -> Schema:
-    nullable = {"type": ["number", "null"]}
-    count = {"type": "integer", "minimum": 0}
-    warnings = {"type": "array", "items": {"type": "string"}}
-    parts = {"type": "object", "additionalProperties": nullable}
-    scores = {"class": _ref("Class"), "score": nullable, "probability": nullable}
+    warnings = {"type": "array", "items": TEXT}
+    parts = {"type": "object", "additionalProperties": NULLABLE}
+    scores = {"class": _ref("Class"), "score": NULLABLE, "probability": NULLABLE}
     explained = {
         **scores,
         "parts": parts,
@@ -139,56 +138,35 @@ def _schemas() -> Schema:
     explanation = {
         "prediction": _ref("Class"),
         "label": {},
-        "considered": count,
-        "formula": {"type": "string"},
-        "uses_features": {"type": "boolean"},
+        "considered": COUNT,
+        "formula": TEXT,
+        "uses_features": YES_OR_NO,
         "classes": _list("ExplainedClass"),
         "others": _list("OtherClass"),
     }
-    model = {
-        "name": {"type": "string"},
-        "reduction": {"type": "string"},
-        "labels": {"type": "string", "enum": ["multiclass", "multilabel", "simple"]},
-        "classes": {"type": ["integer", "null"]},
-        "examples": count,
-        "average_loss": {**nullable, "description": "Mean loss of the predictions made before learning."},
-        "columns": {
-            "type": "object",
-            "additionalProperties": {"enum": ["number", "text", "category", "dense"]},
-            "description": "Columns of the tables learned from, which name features in a request, with their kinds.",
-        },
-        "width": {**count, "description": "Numbers of a row, 0 if none were learned."},
-        "probabilities": {"type": "boolean"},
-        "learns": {"type": "boolean"},
-        "needs_token": {"type": "boolean"},
-        "options": {"type": "object", "additionalProperties": True},
-        "predicted": {**count, "description": "Examples predicted over HTTP since the server began."},
-        "latency_ms": {"anyOf": [_ref("Latency"), {"type": "null"}]},
-        "memory_bytes": count,
-        "version": {"type": "string"},
-    }
+    model = {"name": TEXT, **{name: schema for name, (schema, _) in FACTS.items()}, "needs_token": YES_OR_NO}
     return {
         **validation.COMPONENTS,
-        "Error": _object({"error": {"type": "string"}}, "error"),
+        "Error": _object({"error": TEXT}, "error"),
         **{f"{operation.capitalize()}Request": kind.schema for operation, kind in validation.SHAPES.items()},
         "Class": {"type": ["number", "string", "null"], "description": "The number or the name of a class."},
         "Prediction": {
             "description": "A class, a number, or a list of labels; null if there is nothing to predict yet.",
-            "anyOf": [{"type": "number"}, {"type": "string"}, {"type": "null"}, _list("Class")],
+            "anyOf": [{"type": "number"}, TEXT, {"type": "null"}, _list("Class")],
         },
         "Predicted": _object({"prediction": _ref("Prediction"), "top": _list("ListedClass")}, "prediction"),
         "ListedClass": _object({"class": _ref("Class"), "probability": {"type": "number"}}, "class", "probability"),
         "PredictAnswer": _object({"predictions": _list("Predicted"), "warnings": warnings}, "predictions"),
         "LearnAnswer": _object(
-            {"learned": count, "predictions": _list("Predicted"), "warnings": warnings}, "learned", "predictions"
+            {"learned": COUNT, "predictions": _list("Predicted"), "warnings": warnings}, "learned", "predictions"
         ),
         "Share": _object(
             {
                 "name": {"type": "string", "description": "A feature, or a part of the learner such as (trees)."},
-                "share": {**nullable, "description": "What it adds to the score."},
+                "share": {**NULLABLE, "description": "What it adds to the score."},
                 "parts": {**parts, "description": "What the share is the sum of."},
                 "others": {
-                    **count,
+                    **COUNT,
                     "description": "Number of features that this share adds up; absent for a single feature.",
                 },
             },
@@ -201,6 +179,6 @@ def _schemas() -> Schema:
         "Explanation": _object(explanation, *explanation),
         "ExplainAnswer": _object({"explanations": _list("Explanation"), "warnings": warnings}, "explanations"),
         "Latency": _object({"median": {"type": "number"}, "p99": {"type": "number"}}, "median", "p99"),
-        "SaveAnswer": _object({"examples": count}, "examples"),
+        "SaveAnswer": _object({"examples": COUNT}, "examples"),
         "Model": _object(model, *model),
     }

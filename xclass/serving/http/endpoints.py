@@ -12,7 +12,6 @@ reaches the file system.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import re
 import time
 import traceback
@@ -21,11 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
-from ...api import configuration
-from ...api.learner import Learner
 from ...errors import ModelError, XclassError
-from ...system import memory
 from ...system.bounded_json import Malformed
 from ..models import Models
 from ..options import ServerOptions
@@ -33,10 +28,9 @@ from ..service import ONLY_PREDICTS, Busy, Service, Unavailable
 from . import access, description, messages, validation
 from .access import Access
 from .messages import CLOSE, LONG, Buffers, HttpRequest, Refusal, Response, to_json
-from .metrics import Metrics
+from .metrics import FACTS, Metrics
 
 PAGE = Path(__file__).parent.parent / "page"
-MOST_COLUMNS = 100  # of a table that are listed among the facts
 MOST_BYTES = 1 << 25  # of an answer, whose names of classes may have thousands each
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -69,8 +63,8 @@ class Endpoints:
         for path, (name, kind) in PAGES.items():
             pages[path] = Response((PAGE / name).read_bytes(), kind, more={"content-security-policy": POLICY})
         self._unasked: dict[str, Callable[[], Response]] = {
-            "/v1/models": lambda: _answered({"models": sorted(models.services)}),
-            "/healthz": lambda: _answered({"status": "alive"}),
+            "/v1/models": lambda: _json_response({"models": sorted(models.services)}),
+            "/healthz": lambda: _json_response({"status": "alive"}),
             "/readyz": self._ready,
             "/metrics": lambda: Response(self._metrics.text(), "text/plain; version=0.0.4; charset=utf-8"),
             **{path: partial(_same, page) for path, page in pages.items()},
@@ -122,7 +116,7 @@ class Endpoints:
     async def answer(self, request: HttpRequest) -> Response:
         """Return the answer to a request whose body is complete."""
         try:
-            return request.facts() if not request.operation else await self._answer(request)
+            return request.facts() if not request.operation else await self._execute(request)
         except Refusal as error:
             refusal = error
         except (Malformed, XclassError) as error:
@@ -137,7 +131,7 @@ class Endpoints:
             refusal = Refusal(500, "the server could not answer because of a defect, which its log describes")
         return refusal.response()
 
-    async def _answer(self, request: HttpRequest) -> Response:
+    async def _execute(self, request: HttpRequest) -> Response:
         """Do what a request asks with the examples in its body."""
         operation, service = request.operation, request.service
         if request.encoding:
@@ -147,17 +141,17 @@ class Endpoints:
             body = bytes(request.body)
         request.body, size = bytearray(), len(body)
         read = partial(validation.read, operation, body, self._options.max_line)
-        question = read() if size < LONG else await asyncio.to_thread(read)
-        del body, read  # the question holds what it needs
-        if question is None:
-            return _answered({"examples": await service.save()})
+        examples = read() if size < LONG else await asyncio.to_thread(read)
+        del body, read  # the examples holds what it needs
+        if examples is None:
+            return _json_response({"examples": await service.save()})
         answer = await {"predict": service.predict, "learn": service.learn, "explain": service.explain}[operation](
-            question
+            examples
         )
         if operation == "predict":
             service.latest.append(time.perf_counter() - request.began)
-        if len(question.examples) * (question.k or 1) < LONG // 16 and operation != "explain":
-            return _answered(answer)
+        if len(examples.examples) * (examples.k or 1) < LONG // 16 and operation != "explain":
+            return _json_response(answer)
         return Response(await asyncio.to_thread(_json_in_parts, answer))
 
     def note(self, request: HttpRequest, status: int) -> None:
@@ -169,28 +163,8 @@ class Endpoints:
 
     def _facts(self, name: str, service: Service) -> Response:
         """Return the facts of a model."""
-        learner = service.learner
-        record, average_loss = learner.core.config.reduction, learner.average_loss
-        return _answered(
-            {
-                "name": name,
-                "reduction": configuration.chosen_name(learner.core.config),
-                "labels": record.labels,
-                "classes": None if record.labels == "simple" else number_of_classes(learner),
-                "examples": learner.examples,
-                "average_loss": average_loss,
-                "columns": dict(itertools.islice(learner.core.schema.columns.items(), MOST_COLUMNS)),
-                "width": learner.core.schema.width,
-                "probabilities": bool(record.probabilities),
-                "learns": service.learns,
-                "needs_token": self._access.needs_token,
-                "options": chosen_options(learner),
-                "predicted": service.predicted,
-                "latency_ms": _latency(service),
-                "memory_bytes": memory.taken(),
-                "version": __version__,
-            }
-        )
+        facts = {fact: value(service) for fact, (_, value) in FACTS.items()}
+        return _json_response({"name": name, **facts, "needs_token": self._access.needs_token})
 
     def _ready(self) -> Response:
         services = self._models.services
@@ -204,17 +178,8 @@ class Endpoints:
         elif not all(service.is_loaded for service in services.values()):
             why = "the kernels are being loaded, or compiled"
         else:
-            return _answered({"status": "ready"})
+            return _json_response({"status": "ready"})
         raise Refusal(503, f"not ready: {why}")
-
-
-def _latency(service: Service) -> dict[str, float] | None:
-    """Return the median and the 99th percentile of the milliseconds that the latest predictions took."""
-    ordered = sorted(service.latest)
-    if not ordered:
-        return None
-    last = len(ordered) - 1
-    return {"median": 1e3 * ordered[round(0.5 * last)], "p99": 1e3 * ordered[round(0.99 * last)]}
 
 
 def _forget_frames(error: BaseException | None) -> None:
@@ -222,24 +187,6 @@ def _forget_frames(error: BaseException | None) -> None:
     while error is not None:
         error.__traceback__ = None
         error = error.__context__
-
-
-def number_of_classes(learner: Learner) -> int | None:
-    """Return the number of classes, without the list of their names that `Learner.classes` makes."""
-    names = learner.core.names
-    if names.class_list is not None:
-        return names.highest_seen
-    return learner.core.spec.classes or learner.core.reduction.classes_seen
-
-
-def chosen_options(learner: Learner) -> dict[str, Any]:
-    """Return the options of the model whose values are not the defaults."""
-    declared = {name: o.default for name, o in configuration.declared_options().items()}
-    return {
-        name: value
-        for name, value in learner.core.config.stored().items()
-        if value not in (None, False, [], declared.get(name)) and name != "named_labels"
-    }
 
 
 def _either(names: Any) -> str:
@@ -266,5 +213,5 @@ def _same(response: Response) -> Response:
     return response
 
 
-def _answered(content: Any) -> Response:
+def _json_response(content: Any) -> Response:
     return Response(to_json(content))
