@@ -29,9 +29,8 @@ except ImportError as error:
 from .api.inputs import collected
 from .api.labels import refuse_lists
 from .array_types import AnyArray, Float64s
-from .estimators.class_labels import Targets, distinct, matrix, weights_of_labels
+from .estimators.class_labels import ListPredictor, Predictor, Targets, distinct, matrix, weights_of_labels
 from .estimators.estimator import with_probabilities
-from .estimators.predictor import ListPredictor, Predictor
 from .explain.records import Explanation
 from .system.printable import short_repr
 

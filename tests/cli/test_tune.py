@@ -11,7 +11,7 @@ import streams
 from command import learn, start_process, xclass
 
 from xclass.system import thread_limit
-from xclass.tuning.evaluator import Candidate, Evaluator
+from xclass.tuning.results import Candidate, Evaluator
 
 K = 12
 SMALL = ("--settings", 4, "-b", 14)

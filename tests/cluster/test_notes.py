@@ -151,8 +151,8 @@ def said_of(answer):
 
 
 def in_lines(learner, text, learns):
-    answerer = lines.Answerer(learner, learns)
-    answerer.answers(text.encode(), learns)
+    answerer = lines.LineHandler(learner, learns)
+    answerer.handle(text.encode(), learns)
     return "\n".join(answerer.take_notes())
 
 

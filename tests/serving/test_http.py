@@ -32,7 +32,7 @@ from servers import SECONDS, asked, command, in_event_loop, result, served, wait
 import xclass
 from xclass.api import model_contents
 from xclass.serving import examples, service
-from xclass.serving.http import access, description, endpoints, messages, metrics, validation
+from xclass.serving.http import description, endpoints, messages, metrics, validation
 from xclass.serving.http.connection import HEAD_BYTES
 from xclass.serving.service import Service
 from xclass.system import steps
@@ -703,7 +703,7 @@ def test_names_of_hosts():
         (b"example.org:80", "example.org"), (b"[::1]", "::1"), (b"[::1]:8", "::1"), (b"A", "a"), (b"", None),
         (b":80", None), (b"a:b", None), (b"[::1", None), (b"[::1]x", None), (b"\xff", None),
     ):  # fmt: skip
-        assert access.host_name(host) == name
+        assert messages.host_name(host) == name
 
 
 def test_changes_need_the_token(tmp_path):
@@ -1242,9 +1242,9 @@ def test_models_of_a_folder_that_cannot_be_served(place, words, message):
 
 
 def test_addresses():
-    assert access.address("8000") == ("127.0.0.1", 8000)
-    assert access.address("0.0.0.0:80") == ("0.0.0.0", 80)
-    assert access.address("[::1]:0") == ("::1", 0)
+    assert messages.address("8000") == ("127.0.0.1", 8000)
+    assert messages.address("0.0.0.0:80") == ("0.0.0.0", 80)
+    assert messages.address("[::1]:0") == ("::1", 0)
 
 
 def test_rows_of_numbers_are_predicted_in_a_batch_with_other_examples():

@@ -46,7 +46,7 @@ def status(port: int, path: str) -> int:
 
 async def fail(service: Service) -> None:
     """Let the worker of a service fail."""
-    service.answerer.answers = lambda text, learn: 1 // 0
+    service.handler.handle = lambda text, learn: 1 // 0
     assert await answers(service, LINE) == FAILED
     while service.failure is None:
         await asyncio.sleep(0.01)

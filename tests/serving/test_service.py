@@ -316,12 +316,12 @@ import sys, warnings
 import numpy as np
 import xclass
 from xclass.kernels import jit
-from xclass.serving import examples, request_warm_up
+from xclass.serving import examples, examples
 from xclass.serving.lines import LineHandler
 
 learner = xclass.load(sys.argv[1])
 handler = LineHandler(learner, True)
-request_warm_up.load_request_kernels(handler)
+examples.load_request_kernels(handler)
 assert not learner.core.take_notes() and learner.examples == 30
 loaded, load = [], jit._Versions._compiled_or_loaded
 

@@ -14,10 +14,8 @@ from xclass.kernels import jit
 from xclass.options.declare import between, one_of
 from xclass.reductions.core.spec import LearnerUse
 from xclass.text import reader
-from xclass.tuning.evaluator import Candidate
-from xclass.tuning.results import CHUNKS, Span
-from xclass.tuning.settings import SearchSpace, Setting
-from xclass.tuning.stream import SearchStream
+from xclass.tuning.results import CHUNKS, Candidate, Span
+from xclass.tuning.settings import SearchSpace, SearchStream, Setting
 
 K, N = 12, 1500
 LINES = streams.multiclass(3, K, N, weights=(1, 2), unlabelled=0.1).splitlines()

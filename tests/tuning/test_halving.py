@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from xclass.tuning import halving, results
-from xclass.tuning.halving import Halving
+from xclass.tuning import results, search
 from xclass.tuning.results import CHUNKS, SettingResult
+from xclass.tuning.search import Halving
 from xclass.tuning.settings import Setting
 
 DEFAULT = Setting("multiclass", 0)
@@ -82,9 +82,9 @@ def distance(setting):
 
 def searched(monkeypatch, evaluator, most=None, trains=False):
     """Return the best setting, and the search; the clock shows the time that learning took."""
-    monkeypatch.setattr(halving.time, "monotonic", lambda: evaluator.used)
-    search = Halving(Line(), evaluator, 0, most, trains)
-    return search.run(), search
+    monkeypatch.setattr(search.time, "monotonic", lambda: evaluator.used)
+    halving = Halving(Line(), evaluator, 0, most, trains)
+    return halving.run(), halving
 
 
 def test_the_best_setting_is_found(monkeypatch):

@@ -126,8 +126,8 @@ def _use_library(record: ReductionRecord, labels: Sequence[str], name: str, opti
     import numpy as np
 
     from ..api.learner import Learner
-    from ..serving.lines import Answerer
-    from ..serving.request_warm_up import load_request_kernels
+    from ..serving.examples import load_request_kernels
+    from ..serving.lines import LineHandler
 
     given: list[Any] = [
         [int(word) if word.lstrip("-").isdigit() else word for word in one.split(",")] for one in labels
@@ -142,7 +142,7 @@ def _use_library(record: ReductionRecord, labels: Sequence[str], name: str, opti
         for k in (None, 2)[: 1 + record.probabilities]:
             learner.predict_many(rows, k=k)
         if learner.core.schema.width:
-            load_request_kernels(Answerer(learner, True))
+            load_request_kernels(LineHandler(learner, True))
         learner.core.reduction.can_learn(np.array([1, 2]))  # as workers of a cluster ask
 
 
@@ -151,8 +151,8 @@ def _use_command(record: ReductionRecord, labels: Sequence[str], options: Mappin
     from ..api.inputs import Documents
     from ..api.learner import load
     from ..reductions.core.probabilities import NORMALIZED
-    from ..serving.lines import Answerer
-    from ..serving.request_warm_up import load_request_kernels
+    from ..serving.examples import load_request_kernels
+    from ..serving.lines import LineHandler
 
     with tempfile.TemporaryDirectory() as folder:
         data, model, further, predictions = (f"{folder}/{name}" for name in ("data", "model", "further", "predictions"))
@@ -172,7 +172,7 @@ def _use_command(record: ReductionRecord, labels: Sequence[str], options: Mappin
             if record.learns_at_end:  # else a server learns texts in advance
                 learner.predict_many(Documents(["a red cup"]))
             for learns in (False,) if record.learns_at_end else (False, True):
-                load_request_kernels(Answerer(learner, learns))
+                load_request_kernels(LineHandler(learner, learns))
 
 
 def read_files(name: str) -> None:

@@ -38,9 +38,8 @@ from ..reductions.core import probabilities
 from ..run.report.console import OperatorConsole
 from ..system import leftovers, output_file
 from . import examples
-from .examples import ExampleRequest, JsonObject
+from .examples import ExampleRequest, JsonObject, load_request_kernels
 from .lines import LineHandler, error_line
-from .request_warm_up import load_request_kernels
 
 T = TypeVar("T")
 

@@ -1,13 +1,26 @@
-"""Execute a search: parse the data, try settings until the time is over, and report the best one."""
+"""Search by successive halving: parse the data, try settings until the time is over, and report the best one.
+
+Source    Jamieson and Talwalkar 2016, "Non-stochastic best arm identification and hyperparameter optimization".
+Idea      A generation of settings learns from the first examples, and predicts the next ones. The better half goes on
+          to twice as many examples, until the last settings have learned from all examples but the held-out tail, which
+          they predict. The first generation holds the defaults and one change of them at a time; each later one varies
+          the best settings so far. The remaining time is spent on comparing the best settings with the defaults on
+          further parts of the data, each held out in turn.
+Differs   from the paper: the defaults are never dropped, and the best setting replaces them only if it is better by
+          CERTAIN standard errors, without a correction for the number of settings. If the time does not suffice for
+          half of the settings, fewer go on.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import random
 import shlex
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..api import configuration
@@ -22,12 +35,237 @@ from ..run.signals import SignalHandler, Stopped
 from ..system import memory, terminal, thread_limit
 from ..text import reader
 from . import results, settings
-from .evaluator import Evaluator
-from .halving import Halving
 from .options import TuneOptions, beside_data, ranges
-from .results import Results, SettingResult, Span
-from .settings import SearchSpace, Setting
-from .stream import SearchStream
+from .results import Evaluator, Results, SettingResult, Span, difference, joined
+from .settings import SearchSpace, SearchStream, Setting
+
+TAIL = 10  # the last examples, one in so many, are held out
+LEAST_SIZE = 4000  # examples that settings learn from at first
+MOST_LEVELS = 6
+LATER = 12  # settings of a later generation
+EXPLORED = 0.6  # share of the time after which no generation begins
+FIRST_STEP = 0.03  # share of the time that the default setting may take for the first step
+FINALISTS, LAST_FINALISTS = 8, 2  # settings that are compared with the defaults at the end; as many remain
+PARENTS = 4  # best settings that a later generation varies
+FOLDS = 9  # parts of the data that they are compared on, in addition to the tail
+CERTAIN = 1.3  # standard errors by which a setting must be better than the defaults (one-sided, 10 %)
+HOPELESS = 2.0  # standard errors by which a finalist is worse than the best when it is dropped
+PATIENCE = 0.5  # share of the remaining time that a setting may take for a step
+GUESS = 1.5  # time of a setting without results, in times of the default setting
+
+
+class Halving:
+    """Search for the best of at most `most` settings; `trains` reserves time for training the model afterwards."""
+
+    def __init__(self, space: SearchSpace, evaluator: Evaluator, seed: int, most: int | None, trains: bool) -> None:
+        self._space, self._evaluator, self._n = space, evaluator, space.stream.n
+        self._rng = random.Random(f"{seed} tune")
+        self._most, self._trains = most, trains
+        self._tail = max(1, self._n // TAIL)
+        self._begin = time.monotonic()
+        self._sizes: list[int] = []
+        self._costs: dict[Setting, float] = {}  # seconds for learning an example, in all passes
+        self._best: Setting | None = None
+
+    def run(self) -> Setting:
+        """Search until the time is over or nothing better is found; return the best setting."""
+        self._plan()
+        unsuccessful = 0
+        generation = self._space.first()[: self._most]
+        while generation and unsuccessful < 2 and self._explore_time() > 0:
+            before = self._best
+            self._halve(generation)
+            unsuccessful = unsuccessful + 1 if self._best == before else 0
+            generation = self._vary()
+        self._evaluator.keep_only([])
+        return self._decide()
+
+    # sizes and times
+
+    def _plan(self) -> None:
+        """Choose the numbers of examples to learn from, by the time that the default setting takes for the first."""
+        whole = self._n - self._tail
+        self._sizes = sizes = [whole]
+        while len(sizes) < MOST_LEVELS and sizes[0] // 2 >= min(LEAST_SIZE, whole):
+            sizes.insert(0, sizes[0] // 2)
+        quota = FIRST_STEP * self._evaluator.time_left
+        while len(sizes) > 1:
+            result = self._compute([self._space.default], sizes[0]).get(self._space.default)
+            if result is None or result.seconds / sizes[0] * sizes[1] > quota or len(sizes) <= 4:
+                return
+            del sizes[0]
+
+    def _span(self, size: int) -> Span:
+        """Return what a setting learns from, and the next examples, which it predicts."""
+        if size == self._sizes[-1]:
+            return Span(((0, size),), (size, self._n))
+        judged = min(max(size // 2, LEAST_SIZE // 4), self._n - size)
+        return Span(((0, size),), (size, size + judged))
+
+    def _fold(self, number: int) -> Span:
+        """Return the span in which a part before the tail is held out, the part with this number from the end."""
+        low, high = self._n - (number + 1) * self._tail, self._n - number * self._tail
+        return Span(((0, low), (high, self._n)), (low, high))
+
+    def _cost(self, setting: Setting) -> float:
+        """Return the seconds that learning one example takes, an estimate if the setting has no result."""
+        passes = self._space.passes(setting) / self._space.passes(self._space.default)
+        return self._costs.get(setting, GUESS * self._costs.get(self._space.default, 0.0) * passes)
+
+    def _time(self, settings: Sequence[Setting], span: Span) -> float:
+        """Return the seconds that settings will take for a span, an estimate."""
+        lacking = [setting for setting in settings if self._evaluator.known(setting, span) is None]
+        seconds = (self._cost(setting) * (span.size - self._evaluator.learned(setting)) for setting in lacking)
+        return sum(seconds) / self._evaluator.workers
+
+    def _needed(self, settings: Sequence[Setting], level: int) -> float:
+        """Return the seconds that settings will take from a level on if the better halves are the first ones."""
+        total = 0.0
+        for size in self._sizes[level:]:
+            total += self._time(settings, self._span(size))
+            settings = settings[: math.ceil(len(settings) / 2)]
+        return total
+
+    def _explore_time(self) -> float:
+        """Return the seconds that are left for new settings."""
+        used = time.monotonic() - self._begin
+        left = self._evaluator.time_left
+        return 0.0 if left <= 0 else EXPLORED * (used + left) - used
+
+    # generations
+
+    def _compute(self, settings: Sequence[Setting], size: int) -> dict[Setting, SettingResult]:
+        """Return the results of the settings that did not fail at a size, and note how long they took."""
+        span = self._span(size)
+        self._evaluator.patience = PATIENCE * self._evaluator.time_left
+        self._evaluator.compute(settings, span)
+        found = self._usable(settings, span)
+        self._costs.update((setting, result.seconds / size) for setting, result in found.items())
+        if self._trains:
+            self._evaluator.reserve = self._n * self._costs.get(self._best or self._space.default, 0.0)
+        return found
+
+    def _usable(self, settings: Iterable[Setting], span: Span) -> dict[Setting, SettingResult]:
+        """Return the results on a span of those settings that have one and did not fail."""
+        found = {setting: self._evaluator.known(setting, span) for setting in settings}
+        return {setting: result for setting, result in found.items() if result is not None and not result.failed}
+
+    def _halve(self, settings: list[Setting]) -> None:
+        """Compare settings at rising sizes, and remember the best one."""
+        incumbents = list(dict.fromkeys([self._space.default, *([self._best] if self._best else [])]))
+        settings = [setting for setting in settings if setting not in incumbents]
+        for level, size in enumerate(self._sizes):
+            time_left = self._explore_time() if level + 1 < len(self._sizes) else self._evaluator.time_left
+            count = len(settings)
+            while count > 1 and self._needed([*incumbents, *settings[:count]], level) > max(time_left, 0.0):
+                count -= 1
+            settings = settings[:count]
+            self._evaluator.keep_only([*incumbents, *settings])
+            results = self._compute([*incumbents, *settings], size)
+            found = {setting: result.loss for setting, result in results.items()}
+            if not found or self._evaluator.time_left <= 0:
+                return
+            ranked = sorted((setting for setting in settings if setting in found), key=found.__getitem__)
+            if size == self._sizes[-1] or not ranked:
+                self._best = min(found, key=found.__getitem__)
+                return
+            settings = ranked[: math.ceil(len(ranked) / 2)]
+
+    def _vary(self) -> list[Setting]:
+        """Return the next generation: variations of the best settings, and their changes combined."""
+        tried = self._evaluator.tried
+        room = LATER if self._most is None else min(LATER, self._most - len(tried))
+        if room <= 0 or self._best is None:
+            return []
+        ranked = self._ranking()
+        parents = ranked[:PARENTS] or [self._best]
+        pool = [change for setting in ranked[: LATER // 2] for change in setting.changes]
+        chosen: dict[Setting, None] = {}
+        for _ in range(20 * LATER):
+            if len(chosen) >= room:
+                break
+            parent = self._best if self._rng.random() < 0.6 else self._rng.choice(parents)
+            child = parent
+            if pool and self._rng.random() < 0.5:
+                field, value = self._rng.choice(pool)
+                if field in self._space.searches(parent.reduction):
+                    child = parent.changed(field, value)
+                    if not self._space.is_valid(child):  # the reduction of the parent refuses the option
+                        continue
+            if child == parent or self._rng.random() < 0.3:
+                varied = self._space.near(child, self._rng)
+                if varied is None:
+                    continue
+                child = varied
+            if child not in tried:
+                chosen[child] = None
+        return list(chosen)
+
+    def _ranking(self) -> list[Setting]:
+        """Return the settings with results, best first: those with the largest size before the others."""
+        ranked: dict[Setting, None] = {}
+        for size in reversed(self._sizes):
+            found = self._usable(self._evaluator.tried, self._span(size))
+            ranked.update(dict.fromkeys(sorted(found, key=lambda one: found[one].loss)))
+        return list(ranked)
+
+    # the decision
+
+    def _decide(self) -> Setting:
+        """Compare the best settings with the defaults, and return the one to use.
+
+        The largest size with a result of the defaults and of another setting decides, and if that is the whole, further
+        parts of the data, each held out in turn. Without such a size the defaults are used, unless they have failed.
+        """
+        default, ranked = self._space.default, self._ranking()
+        for size in reversed(self._sizes):
+            usable = self._usable(ranked, self._span(size))
+            if default in usable and len(usable) > 1:
+                break
+        else:
+            return ranked[0] if ranked and default not in ranked else default
+        if size < self._sizes[-1]:
+            return self._better(usable)
+        spans = [self._span(size)]
+        finalists = [setting for setting in usable if setting != default][:FINALISTS]
+        for number in range(1, FOLDS + 1):
+            span = self._fold(number)
+            while len(finalists) > 1 and self._time([default, *finalists], span) > self._evaluator.time_left / 2:
+                finalists.pop()
+            if span.judged[0] <= 0 or self._time([default, *finalists], span) > self._evaluator.time_left:
+                break
+            self._evaluator.compute([default, *finalists], span)
+            self._evaluator.keep_only([])
+            if len(self._usable([default, *finalists], span)) <= len(finalists):
+                break
+            spans.append(span)
+            finalists = self._hopeful(finalists, spans)
+            if not finalists:
+                return default
+        return self._better({one: self._on(one, spans) for one in (default, *finalists)})
+
+    def _hopeful(self, finalists: list[Setting], spans: list[Span]) -> list[Setting]:
+        """Return the better finalists, without those that are worse than another by more than chance."""
+        found = {one: self._on(one, spans) for one in (self._space.default, *finalists)}
+        ranked = sorted(finalists, key=lambda one: found[one].loss)
+        kept = []
+        for setting in ranked[: max(LAST_FINALISTS, len(ranked) * 3 // 4)]:
+            pairs = [difference(found[setting], found[other]) for other in (ranked[0], self._space.default)]
+            if all(worse <= HOPELESS * error for worse, error in pairs):
+                kept.append(setting)
+        return kept
+
+    def _on(self, setting: Setting, spans: Sequence[Span]) -> SettingResult:
+        """Return the result of a setting on several spans, which have to be known."""
+        results = [self._evaluator.known(setting, span) for span in spans]
+        return joined([result for result in results if result is not None])
+
+    def _better(self, found: Mapping[Setting, SettingResult]) -> Setting:
+        """Return the setting with the smallest loss if that is certain enough, else the defaults, which have one."""
+        default = self._space.default
+        best = min(found, key=lambda one: found[one].loss)
+        lost, error = difference(found[best], found[default])
+        return best if lost < -CERTAIN * error else default
 
 
 class Search:

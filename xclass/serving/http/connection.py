@@ -15,11 +15,10 @@ from urllib.parse import unquote
 
 import httptools
 
-from ..listener import Listener
 from ..options import ServerOptions
-from .access import READ
+from ..server import Listener
 from .endpoints import Endpoints
-from .messages import CLOSE, HttpRequest, Refusal, Response
+from .messages import CLOSE, READ, HttpRequest, Refusal, Response
 
 IDLE_SECONDS = 75  # without a request on a connection
 HEAD_BYTES = 1 << 15  # of a head while more of it comes, and of what is kept of it

@@ -25,9 +25,8 @@ from ...system.bounded_json import Malformed
 from ..models import Models
 from ..options import ServerOptions
 from ..service import ONLY_PREDICTS, Busy, Service, Unavailable
-from . import access, description, messages, validation
-from .access import Access
-from .messages import CLOSE, LONG, Buffers, HttpRequest, Refusal, Response, to_json
+from . import description, messages, validation
+from .messages import CLOSE, LONG, Access, Buffers, HttpRequest, Refusal, Response, to_json
 from .metrics import FACTS, Metrics
 
 PAGE = Path(__file__).parent.parent / "page"
@@ -74,10 +73,10 @@ class Endpoints:
         """Find what answers a request; raise Refusal if it is refused by its head."""
         headers, path = request.headers, request.path
         if request.repeated:
-            access.refuse_repeated(request.repeated)
+            messages.refuse_repeated(request.repeated)
         self._access.check_site(headers)
         if request.query and path.startswith("/v1/"):
-            access.refuse_query(request.query)
+            messages.refuse_query(request.query)
         facts, of_model = self._unasked.get(path), OF_A_MODEL.fullmatch(path)
         if facts is None and of_model is None:
             raise Refusal(404, "there is nothing at this path; /openapi.json describes what there is")
@@ -94,7 +93,7 @@ class Endpoints:
         request.facts = partial(self._facts, name, service)
         if asks:
             request.operation, request.service = of_model[2], service
-            access.check_content(headers)
+            messages.check_content(headers)
             if request.operation in ("learn", "save"):
                 self._access.check_change(headers)
             if request.operation == "learn" and not service.learns:
