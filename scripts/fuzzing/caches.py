@@ -22,7 +22,7 @@ from scripts.fuzzing.models import INTEGERS, anything
 from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Outcome, Part, wrong
 from scripts.fuzzing.seeds import CLASSES, DATA, MODELS
 from scripts.fuzzing.texts import EXTRA, chosen
-from xclass.cache import batch_codec, cache_file
+from xclass.cache import cache_file
 
 CACHE = "data.cache"
 OF_MODELS = (
@@ -76,7 +76,7 @@ class Caches(Part):
                 self.run(Case(name, (), "", use), bench)
 
     def cases(self, seed: int, n: int) -> list[Case]:
-        share, at = st.floats(0, 1), st.integers(0, batch_codec.HEADER - 1)
+        share, at = st.floats(0, 1), st.integers(0, cache_file.HEADER - 1)
         number = st.sampled_from(INTEGERS) | st.integers(0, 200)
         damage = st.one_of(
             edit("byte", share, st.integers(0, 255)),
@@ -100,7 +100,7 @@ class Caches(Part):
             edit("key", keys, anything),
             edit("file", st.sampled_from(["size", "time", "endings"]), anything),
             edit("head", at, number, st.just(True)),
-            edit("head", st.integers(2, batch_codec.HEADER - 1), st.integers(0, 200), st.just(True)),
+            edit("head", st.integers(2, cache_file.HEADER - 1), st.integers(0, 200), st.just(True)),
             edit("body", share, st.integers(0, 255)),
             edit("body", share, st.integers(0, 255)),
             edit("blocks twice"),
@@ -259,7 +259,7 @@ def _parts(content: bytes) -> tuple[list[bytearray], dict[str, Any]] | None:
         facts = json.loads(content[len(content) - last - length : len(content) - last])
         blocks, at = [], len(cache_file.MAGIC)
         for size, _ in facts["blocks"]:
-            if size < 8 * batch_codec.HEADER or size % 8 or at + size > len(content) - last - length:
+            if size < 8 * cache_file.HEADER or size % 8 or at + size > len(content) - last - length:
                 return None
             blocks.append(bytearray(content[at : at + size]))
             at += size
@@ -310,17 +310,17 @@ def _crafted(blocks: list[bytearray], facts: dict[str, Any], kind: str, args: li
             if isinstance(file, dict):
                 file[args[0]] = args[1]
     elif kind == "head" and blocks:
-        head = np.frombuffer(bytes(blocks[0][: 8 * batch_codec.HEADER]), "<i8").copy()
+        head = np.frombuffer(bytes(blocks[0][: 8 * cache_file.HEADER]), "<i8").copy()
         head.view(np.uint64)[args[0]] = args[1] % (1 << 64)
-        blocks[0][: 8 * batch_codec.HEADER] = head.tobytes()
+        blocks[0][: 8 * cache_file.HEADER] = head.tobytes()
     elif kind == "body" and blocks:
-        size = len(blocks[0]) - 8 * batch_codec.HEADER
-        blocks[0][8 * batch_codec.HEADER + min(size - 1, int(args[0] * size))] = args[1]
+        size = len(blocks[0]) - 8 * cache_file.HEADER
+        blocks[0][8 * cache_file.HEADER + min(size - 1, int(args[0] * size))] = args[1]
     elif kind == "blocks twice":
         blocks = blocks * 2
     elif kind == "no blocks":
         blocks = []
     if kind in ("body", "blocks twice", "no blocks") or (kind == "head" and args[2]):
-        facts["blocks"] = [(len(block), batch_codec.block_checksum(np.frombuffer(block, np.uint8))) for block in blocks]
+        facts["blocks"] = [(len(block), cache_file.block_checksum(np.frombuffer(block, np.uint8))) for block in blocks]
     text = b"[" * 50_000 if kind == "deep facts" else json.dumps(facts).encode("utf-8", "surrogatepass")
     return _whole(blocks, text)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from streams import multiclass, real
 from versus import small
 
-from xclass.cache import batch_codec, cache_file, cache_key
+from xclass.cache import cache_file
 from xclass.cache import source as cache
 from xclass.data.batch import Batch
 from xclass.text import parser, reader
@@ -56,7 +56,7 @@ def source(path, file=None, *, labels="multiclass", bits=18, passes=1, limit=Non
     """A `Source` and the text's reader."""
     options = parser.ParserOptions(**parse)
     text = reader.Reader(reader.ReaderOptions(data=(str(path),)), options, bits, labels)
-    key = cache_key.make_key(options, bits, labels, None, None, limit)
+    key = cache.make_key(options, bits, labels, None, None, limit)
     chosen = cache.CacheOptions(cache_file=None if file is None else str(file), kill_cache=kill)
     return cache.Source(text, chosen, key, not options.noconstant, passes)
 
@@ -125,14 +125,14 @@ def test_every_way_to_store_a_column_gives_its_numbers_back():
     }
     for (size, width), numbers in columns.items():
         column = numbers.astype(np.uint32)
-        dictionary, found, stored = batch_codec._encoded(column, np.uint64(1))
+        dictionary, found, stored = cache_file._encoded(column, np.uint64(1))
         assert (len(dictionary), found) == (size, width)
         data = np.frombuffer(dictionary.tobytes() + stored.tobytes() + bytes(8), np.uint8)
         place, m = np.array([0, dictionary.nbytes, size, width]), len(column)
         places = ([0, m], False), ([0, m // 3, m // 3, m], False), ([0, m // 3 + 1, m // 3 + 2, m + 3], True)
         for rows, constant in places:
             out = np.empty(rows[-1], np.uint32)
-            batch_codec.decode_rows(data, place, np.array(rows), constant, 77, out)
+            cache_file.decode_rows(data, place, np.array(rows), constant, 77, out)
             last = np.array(rows[1:]) - 1 if constant else np.empty(0, np.int64)
             assert (out[last] == 77).all()
             assert np.array_equal(np.delete(out, last), column)
@@ -142,15 +142,15 @@ def test_any_changed_word_and_many_changed_pairs_change_the_checksum():
     rng = np.random.default_rng(2)
     for size in (1, 7, 8, 9, 24, 61):
         words = rng.integers(0, 1 << 63, size).astype(np.uint64)
-        wanted = batch_codec.checksum(words)
-        assert batch_codec.checksum(words[:-1]) != wanted
+        wanted = cache_file.checksum(words)
+        assert cache_file.checksum(words[:-1]) != wanted
         pairs = [(i, i) for i in range(64 * size)]
         pairs += [(64 * i + 63 - bit, 64 * (i + 8) + 63 - bit) for i in range(size - 8) for bit in range(64)]
         for first_bit, second_bit in pairs:
             changed = words.copy()
             for bit in {first_bit, second_bit}:
                 changed[bit // 64] ^= np.uint64(1 << bit % 64)
-            assert batch_codec.checksum(changed) != wanted, (size, first_bit, second_bit)
+            assert cache_file.checksum(changed) != wanted, (size, first_bit, second_bit)
 
 
 LINES = st.lists(
@@ -280,27 +280,22 @@ def test_a_change_right_after_the_cache_was_made_is_noticed(tmp_path):
     path = tmp_path / "data"
     for _ in range(20):
         path.write_text("1 |a b\n")
-        then = cache_key.settled_entry(str(path))
-        assert cache_key.stale_reason({"files": [then]}, {}, [str(path)]) == ""
+        then = cache.settled_entry(str(path))
+        assert cache.stale_reason({"files": [then]}, {}, [str(path)]) == ""
         path.write_text("1 |a c\n")
         os.utime(path, ns=(0, then["time"][0]))
-        assert cache_key.stale_reason({"files": [then]}, {}, [str(path)]) == f"{path} has changed"
+        assert cache.stale_reason({"files": [then]}, {}, [str(path)]) == f"{path} has changed"
     other = path.rename(tmp_path / "data.csv")
     reason = f"it was made from data, not from {other}"  # whose ending may mean another format
-    assert cache_key.stale_reason({"files": [then]}, {}, [str(other)]) == reason
-    then = cache_key.settled_entry(str(other))
+    assert cache.stale_reason({"files": [then]}, {}, [str(other)]) == reason
+    then = cache.settled_entry(str(other))
     renamed = other.rename(tmp_path / "renamed.csv")
     assert (
-        cache_key.stale_reason(
-            {"files": [then | {"time": cache_key.file_entry(str(renamed))["time"]}]}, {}, [str(renamed)]
-        )
+        cache.stale_reason({"files": [then | {"time": cache.file_entry(str(renamed))["time"]}]}, {}, [str(renamed)])
         == ""
     )
     renamed.write_text("1 |a b c\n")
-    assert (
-        cache_key.stale_reason({"files": [then]}, {}, [str(renamed)])
-        == f"it was made from data.csv, not from {renamed}"
-    )
+    assert cache.stale_reason({"files": [then]}, {}, [str(renamed)]) == f"it was made from data.csv, not from {renamed}"
 
 
 def test_any_damage_is_noticed_and_changes_no_answer(made):

@@ -184,7 +184,9 @@ def test_warnings_of_learning(case, interface, inline):
         elif interface == "lines":
             said = in_lines(learner, case.data, True)
         elif interface == "http":
-            said = said_of(result(examples.learned(learner, examples.Question(case.data.splitlines()), lambda: 10_000)))
+            said = said_of(
+                result(examples.learn(learner, examples.ExampleRequest(case.data.splitlines()), lambda: 10_000))
+            )
         else:
             said = warned(lambda: xclass.ray.fit(file, learner, workers=1))
     assert said.count(case.note) == 1, said
@@ -207,7 +209,7 @@ def test_warnings_of_predicting(case, interface, inline):
         elif interface == "lines":
             said = in_lines(learner, case.data, False)
         else:
-            said = said_of(examples.answers(learner, [examples.Question(case.data.splitlines())])[0])
+            said = said_of(examples.predict(learner, [examples.ExampleRequest(case.data.splitlines())])[0])
     assert said.count(case.note) == 1, said
 
 
@@ -215,8 +217,8 @@ def test_a_warning_of_several_requests_goes_to_the_one_with_the_example():
     lines = [f"1 | a:{k}" for k in (1, 2)]
     with xclass.Learner("oaa", 3) as learner:
         learner.learn_many(lines)
-        asked = [examples.Question(["| a"]), examples.Question(["| a", "| b", "1 |", "17|f a"], before=7)]
-        first, second = examples.answers(learner, asked)
+        asked = [examples.ExampleRequest(["| a"]), examples.ExampleRequest(["| a", "| b", "1 |", "17|f a"], before=7)]
+        first, second = examples.predict(learner, asked)
     assert "warnings" not in first
     assert "lines[10]: '17' touches the bar" in said_of(second)
 

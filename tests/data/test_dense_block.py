@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 import xclass
 from xclass.binary import finite
-from xclass.cache import batch_codec
+from xclass.cache import cache_file
 from xclass.data import array_input, batch_ops
 from xclass.data.batch import NO_DENSE, Batch, Pool, empty
 
@@ -49,10 +49,10 @@ def test_the_cache_holds_the_rows(dense):
     batch = batch_of(dense)
     if not batch.n:
         return
-    block = batch_codec.pack(batch, 5, True, False)
-    data, checksum = np.concatenate([block, np.zeros(8, np.uint8)]), batch_codec.block_checksum(block)
-    assert batch_codec.unpack(data, len(block), checksum ^ 1, True, Pool()) is None
-    out, before = batch_codec.unpack(data, len(block), checksum, True, Pool())
+    block = cache_file.pack(batch, 5, True, False)
+    data, checksum = np.concatenate([block, np.zeros(8, np.uint8)]), cache_file.block_checksum(block)
+    assert cache_file.unpack(data, len(block), checksum ^ 1, True, Pool()) is None
+    out, before = cache_file.unpack(data, len(block), checksum, True, Pool())
     assert before == 5
     assert np.array_equal(out.dense, dense) and out.dense.dtype == F and out.columns == batch.columns
     assert out.dense.flags.c_contiguous and out.dense.flags.writeable

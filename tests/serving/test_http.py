@@ -32,7 +32,7 @@ from servers import SECONDS, asked, command, in_event_loop, result, served, wait
 import xclass
 from xclass.api import model_contents
 from xclass.serving import examples, service
-from xclass.serving.http import description, endpoints, messages, metrics, validation
+from xclass.serving.http import description, endpoints, messages, validation
 from xclass.serving.http.connection import HEAD_BYTES
 from xclass.serving.service import Service
 from xclass.system import steps
@@ -1016,7 +1016,7 @@ def test_facts_metrics_and_health(port):
 
 def test_metrics_of_a_model_whose_file_name_is_not_utf_8():
     with new_learner() as learner:
-        text = metrics.Metrics({"caf\udce9": Service(learner)}).text().decode()
+        text = description.Metrics({"caf\udce9": Service(learner)}).text().decode()
     assert r'xclass_examples_learned_total{model="caf\\xe9"} 15.0' in text
 
 
@@ -1058,7 +1058,7 @@ def test_after_a_failure_all_requests_are_answered_by_503():
 
 def test_a_defect_is_told_and_answered_as_json(monkeypatch):
     with served(new_learner(), {"http": "0"}) as running:
-        monkeypatch.setattr(metrics, "generate_latest", lambda registry: 1 / 0)
+        monkeypatch.setattr(description, "generate_latest", lambda registry: 1 / 0)
         status, _, content = asked(running.server.http.port, "GET", "/metrics")
     assert status == 500 and "because of a defect" in content["error"]
     assert sum("ZeroDivisionError" in message for message in running.messages) == 1

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from xclass.cache import cache_key
 from xclass.cache import source as cache
 from xclass.data.batch import Batch
 from xclass.errors import DataError, UsageError
@@ -124,7 +123,7 @@ def test_blocks_and_the_cache_have_the_rows_of_a_file(tmp_path, first):
     )
     options = parser.ParserOptions(dense=("e",))
     text = reader.Reader(reader.ReaderOptions(data=(str(path),)), options, 18, "multiclass", block_bytes=1 << 13)
-    key = cache_key.make_key(options, 18, "multiclass", None, None, None)
+    key = cache.make_key(options, 18, "multiclass", None, None, None)
     source = cache.Source(text, cache.CacheOptions(cache_file=str(tmp_path / "cache")), key, True, 2)
     for _ in range(2):
         blocks = []

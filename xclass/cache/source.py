@@ -1,19 +1,27 @@
 """Supply the batches of each pass: parse the text and write a cache, or read the cache, which is several times as fast.
 
-Idea      A cache is used only if it is complete and its key equals the key made now (cache_key.py). Without --cache, a
+Idea      A cache is used only if it is complete and its key equals the key made now. Without --cache, a
           run of several passes writes its parsed batches to a temporary cache in the first one.
 Differs   from VW, which uses any cache that exists, regardless of its age and of the data it was made from.
+
+The key of a cache holds everything that decides which batches come out of the data: version, bits, kind of label, all
+options of the parser, and for each file its size and times. The contents of files are not compared, because that would
+take as long as to parse them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
+import json
 import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,8 +36,88 @@ from ..text import urls
 from ..text.reader import Reader as TextReader
 from ..text.reader import is_pipe
 from ..text.text_format import TextFormat
-from . import cache_key
 from .cache_file import MAGIC, CacheReader, CacheWriter, DamagedCacheError
+
+VERSION = 8  # incremented whenever the format of blocks changes
+SHOWN_LENGTH = 200  # characters of a value in a message
+# nanoseconds between two times that a file system can give, at most, and on one that counts whole seconds
+STEP, COARSE_STEP = 2 * 10**7, 2 * 10**9
+
+
+def make_key(
+    parse: OptionGroup, bits: int, labels: str, lowest: int | None, highest: int | None, limit: int | None
+) -> dict[str, Any]:
+    """Return the part of the key that does not depend on the data.
+
+    `parse` has the options of the parser, `labels` is the kind of the labels, see `ReductionRecord`, and `limit` the
+    number of lines to read, None for all.
+    """
+    return {
+        "version": VERSION,
+        "bits": bits,
+        "labels": labels,
+        "lowest": lowest,
+        "highest": highest,
+        "examples": limit,
+        **dataclasses.asdict(parse),
+    }
+
+
+def file_entry(path: str) -> dict[str, Any]:
+    status = os.stat(path)
+    return {
+        "size": status.st_size,
+        "time": [status.st_mtime_ns, status.st_ctime_ns],
+        "name": os.path.basename(path),
+    }
+
+
+def _endings(name: str) -> list[str]:
+    """Return the endings of a file's name, which say the format."""
+    return Path(name).suffixes[-2:]
+
+
+def settled_entry(path: str) -> dict[str, Any]:
+    """Wait until any further change of a file will give it another time, and return its entry."""
+    while True:
+        entry = file_entry(path)
+        changed = entry["time"][1]
+        step = STEP if changed % 10**9 else COARSE_STEP
+        if not 0 <= time.time_ns() - changed < step:
+            return entry
+        time.sleep(step / 1e10)
+
+
+def stale_reason(stored_key: dict[str, Any], current_key: dict[str, Any], paths: Sequence[str] | None) -> str:
+    """Return why a cache with a key does not fit, or an empty string if it does; without `paths`, any data will do."""
+    for name, value in json.loads(json.dumps(current_key)).items():
+        if stored_key.get(name) != value:
+            if name == "version":
+                return "another version of xclass made it"
+            texts = [str(setting) for setting in (stored_key.get(name), value)]
+            then, now = (text if len(text) <= SHOWN_LENGTH else "..." for text in texts)
+            return f"it was made with {name} {then}, but this run has {name} {now}"
+    if set(stored_key) - {"files"} != set(current_key):
+        return "another version of xclass made it"
+    if paths is None:
+        return ""
+    files = stored_key.get("files")
+    if not files:
+        return "it was made from a pipe, which cannot be compared with the data"
+    if len(files) != len(paths):
+        return f"the number of its data files was {len(files)} and is now {len(paths)}"
+    for path, stored in zip(paths, files, strict=True):
+        current = file_entry(path)
+        renamed = current["name"] != stored["name"]
+        changed = any(current[name] != stored[name] for name in ("size", "time"))
+        if renamed and (changed or _endings(current["name"]) != _endings(stored["name"])):
+            return f"it was made from {stored['name']}, not from {path}"
+        if current["size"] != stored["size"]:
+            return f"{path} has changed: it had {stored['size']} bytes and now has {current['size']}"
+        if changed:
+            return f"{path} has changed"
+    return ""
+
 
 SHOWN = 64  # bytes at the beginning of a file that tell what it is
 VW_CACHE = re.compile(rb"[\x01-\x20]\0{7}[0-9]+(?:\.[0-9]+)+\0c")  # the version of VW, and the kind of the file
@@ -150,7 +238,7 @@ class Source:
             if not self._are_comparable and not cache_only:
                 reason = "data from a pipe cannot be compared with it"
             else:
-                reason = cache_key.stale_reason(cache.facts["key"], self._key, None if cache_only else self._files)
+                reason = stale_reason(cache.facts["key"], self._key, None if cache_only else self._files)
         except DamagedCacheError as error:
             reason = reason or error.reason
         except OSError as error:
@@ -290,7 +378,7 @@ class Source:
         entries = None
         keyed = writer is not None and self.path is not None and self._are_comparable
         if keyed:
-            entries = list(map(cache_key.settled_entry, self._files))
+            entries = list(map(settled_entry, self._files))
         for batch in self._text:
             lines_before = self._text.lines_before
             self._forward_notes()
@@ -327,7 +415,7 @@ class Source:
         key = dict(self._key)
         if entries_before is not None:
             key["files"] = entries_before
-            if entries_before != list(map(cache_key.file_entry, self._files)):
+            if entries_before != list(map(file_entry, self._files)):
                 self.notes.append(f"{self.path}: the cache is not kept, because the data changed while they were read")
                 writer.abandon()
                 self._writer = None

@@ -18,7 +18,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..text.malformed import BLANK_QUOTE, CELLS, HEADER_AGAIN, INNER_RETURN, QUOTED_CELL
 from ..text.numbers import NEWLINE, RETURN, SPACE, TAB
-from . import line_scanner
+from . import records
 
 QUOTE, NO_QUOTE = 34, -1  # byte that quotes a cell, or none
 EMPTY = -1  # problem of an empty line
@@ -101,7 +101,7 @@ def end_of_rows(
 def is_header(text: UInt8s, p: int, end: int, header: UInt8s) -> bool:
     """Return whether the bytes from `p` on are the header and end the line; a byte order mark may precede them."""
     size = len(header)
-    p = line_scanner.begin_of_line(text, p)
+    p = records.begin_of_line(text, p)
     k = 0
     while k < size and p + k < end and text[p + k] == header[k]:
         k += 1
@@ -225,7 +225,7 @@ def problem_of(text: bytes, delimiter: int, quote: int) -> tuple[int, int]:
 
     The text ends with a newline.
     """
-    rows = rows_of(line_scanner.padded(text), len(text), delimiter, quote, 1)
+    rows = rows_of(records.padded(text), len(text), delimiter, quote, 1)
     problem = int(rows.problem[0])
     return 0 if problem == CELLS else problem, int(rows.where[0])
 
@@ -237,7 +237,7 @@ def cells_of(
 
     A `width` of 0 stands for the number of cells of the first row.
     """
-    data = line_scanner.padded(text)
+    data = records.padded(text)
     end = len(text) + (not text.endswith(b"\n"))
     if not width:
         found = rows_of(data.copy(), end, delimiter, quote, 1).found

@@ -25,7 +25,7 @@ from ..system import streams
 from ..text import foreign, reader
 from ..text.label_detection import LabelDetector
 from ..text.text_format import Chooser, OtherFormat, TextFormat
-from . import columns, csv_table, fasttext, json_lines, npy, pairs
+from . import columns, csv_table, json_lines, npy, word_lines
 
 
 class Format(NamedTuple):
@@ -38,9 +38,9 @@ class Format(NamedTuple):
 
 FORMATS = {
     "vw": Format("VW text", (".vw",), lambda _, schema: TextFormat(schema.width)),
-    "fasttext": Format("lines of fastText", (".ft", ".fasttext"), lambda *_: fasttext.FastText()),
-    "libsvm": Format("LIBSVM", (".libsvm", ".svm", ".svmlight"), lambda *_: pairs.Libsvm()),
-    "xmc": Format("extreme classification repository", (".xmc",), lambda *_: pairs.ExtremeClassification()),
+    "fasttext": Format("lines of fastText", (".ft", ".fasttext"), lambda *_: word_lines.FastText()),
+    "libsvm": Format("LIBSVM", (".libsvm", ".svm", ".svmlight"), lambda *_: word_lines.Libsvm()),
+    "xmc": Format("extreme classification repository", (".xmc",), lambda *_: word_lines.ExtremeClassification()),
     "csv": Format("CSV", (".csv", ".tsv"), csv_table.CsvTable),
     "jsonl": Format("JSON lines", (".jsonl", ".ndjson"), json_lines.JsonLines),
     "npy": Format("an array of NumPy", (".npy",), npy.Npy),
@@ -108,11 +108,11 @@ def _recognised(line: bytes, rest: bytes, ended: bool) -> str | None:
         return "csv"
     if b"|" in line:
         head = line.partition(b"|")[0].split()
-        labelled = len(head) > 2 and head[0].startswith(fasttext.PREFIX) and not REAL.fullmatch(head[1])
+        labelled = len(head) > 2 and head[0].startswith(word_lines.PREFIX) and not REAL.fullmatch(head[1])
         return "fasttext" if labelled else "vw"  # no VW text has several words behind a label that is a name
-    if any(word.startswith(fasttext.PREFIX) for word in line.split()):
+    if any(word.startswith(word_lines.PREFIX) for word in line.split()):
         return "fasttext"
-    if pairs.HEADER.fullmatch(line):
+    if word_lines.HEADER.fullmatch(line):
         if not rest:
             return "" if ended else None
         return "xmc" if XMC_LINE.search(rest.partition(b"\n")[0][:MOST_SCANNED]) else ""

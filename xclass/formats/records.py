@@ -1,4 +1,4 @@
-"""Make batches of the examples that the formats CSV and JSON lines collect in Python.
+"""Make batches of the examples of all formats but VW text: of lines by a kernel, and of examples collected in Python.
 
 Idea      A format gives the label, the weight and the tag of each example, and its items: names with values, and texts
           whose words are features. `Records` keeps their bytes, and one call of a kernel hashes all of them.
@@ -17,15 +17,160 @@ import numpy as np
 
 from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import feature_names, hashing, texts
-from ..data.batch import CONSTANT, CONSTANT_GROUP, UNNAMED_GROUP, Features, Pool, features_of
+from ..data.batch import CONSTANT, CONSTANT_GROUP, UNNAMED_GROUP, Batch, Features, Pool, features_of
 from ..data.feature_names import Hashing, NameHasher
 from ..kernels import intrinsics
-from ..kernels.jit import jit
-from ..text import numbers
+from ..kernels.jit import apart, inlined, jit
+from ..text import label_words, line_parts, numbers
+from ..text.label_words import UNLABELLED
 from ..text.line_parts import Rules
-from ..text.malformed import BLANK, MAX_MESSAGES
-from ..text.parser import Parser, Scan
-from . import line_scanner
+from ..text.malformed import BLANK, MAX_MESSAGES, REAL_LABEL, SEVERAL_LABELS, SKIP, VW
+from ..text.parser import PADDING, Parser, Scan
+
+Kernel = Callable[..., tuple[int, int, int, int, int, int, bool]]
+
+# -- kernels
+
+
+@inlined
+def begin_of_line(text: UInt8s, p: int) -> int:
+    """Return `p`, or the position after a byte order mark that begins there."""
+    return p + 3 if text[p] == 0xEF and text[p + 1] == 0xBB and text[p + 2] == 0xBF else p
+
+
+@inlined
+def end_of_line(text: UInt8s, p: int) -> int:
+    """Return the position of the first newline from `p` on; `text` is a pointer to text that has one."""
+    while True:
+        mask = intrinsics.equal64(text, p, numbers.NEWLINE)
+        if mask != np.uint64(0):
+            return p + intrinsics.trailing_zeros(mask)
+        p += 64
+
+
+@inlined
+def after_space(text: UInt8s, p: int, stop: int) -> tuple[int, int]:
+    """Return the position of the next word from `p` on, and of a carriage return before it, -1 for none.
+
+    The position is `stop`, the end of the line, if there is no word; carriage returns before it are allowed.
+    """
+    returned = -1
+    while feature_names.is_space(text[p]) and p < stop:
+        if text[p] == numbers.RETURN and returned < 0:
+            returned = p
+        p += 1
+    return p, returned if p < stop else -1
+
+
+@jit
+def note_problem(
+    notes: Int64s, rules: Rules, ends: bool, problem: int, line: int, start: int, where: int, bad: int
+) -> tuple[int, bool, bool]:
+    """Note a malformed line; return the number of those, whether this one is left out, and whether the run ends.
+
+    `notes` is as in `tokens.parse_lines`. `ends` says whether the problem is one at which `--on_bad_line vw` ends the
+    run.
+    """
+    pointer = intrinsics.pointer(notes.reshape(-1))
+    skipped = rules.treatment != VW or ends
+    if skipped and not (rules.treatment == SKIP and label_words.can_be_skipped(problem, rules)):
+        line_parts.note(pointer, -1, problem, line, start, where)
+        return bad, False, True
+    line_parts.note(pointer, bad + 1, problem, line, start, where)
+    return bad + 1, skipped, False
+
+
+@jit
+def end_example(
+    out: Batch, rules: Rules, n: int, z0: int, z: int, g: int, label: float, where: int, line: int
+) -> tuple[int, int, int]:
+    """Complete example n, whose features from z0 to z are in the default namespace; return n, z and g for the next one.
+
+    `where` is a position in the line, for the tag, which is empty.
+    """
+    if z > z0:
+        out.group_name[g], out.group_start[g] = np.uint8(UNNAMED_GROUP), z0
+        g += 1
+    if rules.constant:
+        out.index[z], out.value[z] = np.uint32(CONSTANT), np.float32(1)
+        out.group_name[g], out.group_start[g] = np.uint8(CONSTANT_GROUP), z
+        z, g = z + 1, g + 1
+    out.label[n], out.weight[n], out.initial[n] = label, np.float32(1), np.float32(0)
+    out.tag_start[n] = out.tag_end[n] = where
+    out.line[n] = line
+    if rules.lists:
+        out.label_start[n + 1] = out.label_start[n] + (0 if math.isnan(label) else np.int64(label))
+    n += 1
+    out.start[n], out.group_first[n] = z, g
+    out.group_start[g] = z
+    return n, z, g
+
+
+@apart
+def read_label(
+    text: UInt8s, begin: int, end: int, rules: Rules, lists: tuple[Int64s, Float64s], n: int
+) -> tuple[float, int, int]:
+    """Read the label `text[begin:end]`, which is not empty; a byte of at most 32 follows it.
+
+    `lists` points to the fields `label_start` and `labels` of the batch, into which a list of labels of example n is
+    read, see `label_words.read_list`. Return the label as in a Batch, its position with `rules.learn_names`, the number
+    of the problem in `malformed`, or 0, and its position.
+    """
+    if rules.lists:
+        return label_words.read_list(text, begin, end, rules, lists[1], lists[0][n])
+    label, problem = np.nan, REAL_LABEL
+    if not rules.multiclass:
+        real, p, digits = line_parts.read_number(text, begin, False)
+        if p == end and digits > 0 and math.isfinite(real):
+            label, problem = np.float64(real), 0
+    else:
+        number, problem = label_words.read_class(text, begin, end, rules)
+        if problem == 0 and (number != UNLABELLED or rules.learn_names):
+            label = np.float64(number)
+    if problem != 0 and 0 < label_words.second_label(text, begin) <= end:
+        return label, SEVERAL_LABELS, label_words.second_label(text, begin)
+    return label, problem, begin
+
+
+# -- Python
+
+
+def padded(text: bytes) -> UInt8s:
+    """Return a text as an array with padding; kernels would be compiled once more for arrays that are read only."""
+    array = np.full(len(text) + PADDING, numbers.NEWLINE, np.uint8)
+    array[: len(text)] = np.frombuffer(text, np.uint8)
+    return array
+
+
+class LineScanner:
+    """Parse blocks of lines by a kernel; only one thread at a time may use it.
+
+    The kernel has the arguments text, end, rules, batch, notes, and then `more`. It returns the numbers of examples,
+    features, groups, lines, malformed lines, skipped lines, and whether the last line ends the run. If features are
+    made by `of_texts`, its rules and memory are the first of `more`.
+    """
+
+    def __init__(self, rules: Rules, kernel: Kernel, *more: object, of_texts: texts.Texts | None = None) -> None:
+        self._rules, self._kernel, self._more, self._texts = rules, kernel, more, of_texts
+        self._pool = Pool()  # memory of the batches
+
+    def scan(self, text: UInt8s, end: int) -> Scan:
+        """Parse the complete lines of `text[:end]`; `text` is as in `Parser.parse`."""
+        lines = int(np.count_nonzero(text[:end] == numbers.NEWLINE))
+        blanks = int(np.count_nonzero(text[:end] <= numbers.SPACE))  # at least the number of features
+        labels, features, more = None, blanks, self._more
+        if self._texts is not None:
+            text_rules = self._texts.rules(text[:end])
+            features, more = (
+                texts.most_features(text_rules, end, lines),
+                (text_rules, texts.work_for(text_rules, end), *more),
+            )
+        if self._rules.lists:
+            labels = blanks + lines + int(np.count_nonzero(text[:end] == label_words.COMMA))  # at least their number
+        out = self._pool.batch(lines, features + lines, 2 * lines, text[:end], labels)
+        notes = np.zeros((MAX_MESSAGES + 2, 4), np.int64)
+        n, z, g, line, bad, skipped, stopped = self._kernel(text, end, self._rules, out, notes, *more)
+        return Scan(out, (n, z, g), end, line, bad, skipped, stopped, notes)
 
 
 class Items(NamedTuple):
@@ -88,14 +233,14 @@ def read_labels(
     """Read the labels of n examples.
 
     `begin` and `end`, int64[n], are the range of each label, empty for none; a byte of at most 32 follows it. `label`,
-    `problem`, `where`, float64[n] and int64[n], and `labels` are written, see `line_scanner.read_label`.
+    `problem`, `where`, float64[n] and int64[n], and `labels` are written, see `read_label`.
     """
     pointer, start = intrinsics.pointer(text), np.zeros(1, np.int64)
     lists = intrinsics.pointer(start), intrinsics.pointer(labels)
     for i in range(len(begin)):
         label[i], problem[i] = np.nan, 0
         if end[i] > begin[i]:
-            label[i], problem[i], where[i] = line_scanner.read_label(pointer, begin[i], end[i], rules, lists, 0)
+            label[i], problem[i], where[i] = read_label(pointer, begin[i], end[i], rules, lists, 0)
             start[0] += 0 if math.isnan(label[i]) else np.int64(label[i])
 
 
@@ -247,23 +392,23 @@ class RecordScanner:
         n = len(examples.line)
         label, problem, where = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
         labels = np.empty(len(named) if lists else 0)
-        padded = line_scanner.padded(whole)
-        read_labels(padded, begin[::3], stop[::3], self.rules, label, problem, where, labels)
+        batch_text = padded(whole)
+        read_labels(batch_text, begin[::3], stop[::3], self.rules, label, problem, where, labels)
         for i in np.flatnonzero(problem).tolist():
             seen = examples.label[i][where[i] - begin[3 * i] :]  # from the malformed label of a list on
             problem_of_label = RecordProblem(int(problem[i]), examples.line[i], column_of_label(i), seen, True)
             examples.problems.setdefault(i, problem_of_label)
         notes, kept, bad, skipped, seen_words = self._judged(examples, len(whole))
         if seen_words:
-            padded = line_scanner.padded(whole + seen_words)
+            batch_text = padded(whole + seen_words)
         rows = np.flatnonzero(kept)
-        padded_text = line_scanner.padded(text)
+        padded_text = padded(text)
         seeds, groups = self.namespaces.arrays()
         words_first, words = self._words_of(padded_text, items, seeds)
         count = np.nan_to_num(label).astype(np.int64) if lists else np.zeros(n, np.int64)
         labels = labels[: count.sum()][np.repeat(kept, count)]
         most = len(items.value) + len(rows)  # groups, or features that are not from texts
-        out = self._pool.batch(len(rows), len(words) + most, most, padded, len(labels) if lists else None)
+        out = self._pool.batch(len(rows), len(words) + most, most, batch_text, len(labels) if lists else None)
         if lists:
             out.label_start[1:], out.labels[:] = np.cumsum(count[rows]), labels
         z, g = assemble(
@@ -308,7 +453,7 @@ class RecordScanner:
         for i, problem in sorted(examples.problems.items()):
             where = at + len(seen_words)
             line_start = where - problem.column + 1
-            bad, left_out, stopped = line_scanner.note_problem(
+            bad, left_out, stopped = note_problem(
                 notes, self.rules, problem.ends, problem.kind, problem.line, line_start, where, bad
             )
             if stopped or bad <= MAX_MESSAGES:

@@ -25,8 +25,7 @@ from ..api.configuration import Config, chosen_name, feature_bits
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import ModelContents
 from ..api.progress import Progress
-from ..cache import cache_key
-from ..cache.source import Source
+from ..cache.source import Source, make_key
 from ..data.batch import Batch
 from ..errors import DataError, ModelError, UsageError, XclassError
 from ..formats import detect
@@ -556,7 +555,7 @@ def _opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: Pee
     of_passes = config.passes
     continued = of_passes.initial_pass_length is not None and of_passes.passes == 1
     limit = None if continued else of_passes.examples
-    key = cache_key.make_key(config.parser, feature_bits(config), kind, labels.lowest, labels.highest, limit)
+    key = make_key(config.parser, feature_bits(config), kind, labels.lowest, labels.highest, limit)
     key.update(detect.key(config.reader, schema))
     if config.parser.learn_names and config.run.testonly:
         key["names"] = "those of the model"

@@ -18,7 +18,6 @@ import numpy as np
 from ..api import configuration
 from ..api.configuration import Config
 from ..api.label_check import LabelCheck
-from ..cache import cache_key
 from ..cache import source as cache
 from ..cache.cache_file import CacheReader as CacheReader
 from ..data import batch_ops, class_names
@@ -62,7 +61,7 @@ class SearchStream:
             files, config.parser, WHOLE, kind, *labels, names=names, peeked=peeked, choose=detect.chooser(files)
         )
         parsed.preview()
-        key = cache_key.make_key(config.parser, WHOLE, kind, labels.lowest, labels.highest, None)
+        key = cache.make_key(config.parser, WHOLE, kind, labels.lowest, labels.highest, None)
         key.update(detect.key(files, Schema()))
         self._source = cache.Source(parsed, kept, key, self._constant, passes=2, needed=True)
         self._reader = self._read()

@@ -26,8 +26,8 @@ from ..models import Models
 from ..options import ServerOptions
 from ..service import ONLY_PREDICTS, Busy, Service, Unavailable
 from . import description, messages, validation
+from .description import FACTS, Metrics
 from .messages import CLOSE, LONG, Access, Buffers, HttpRequest, Refusal, Response, to_json
-from .metrics import FACTS, Metrics
 
 PAGE = Path(__file__).parent.parent / "page"
 MOST_BYTES = 1 << 25  # of an answer, whose names of classes may have thousands each

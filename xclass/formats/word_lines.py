@@ -1,12 +1,18 @@
-"""Read lines of LIBSVM, `3 1:0.5 7:2`, and files of the extreme classification repository, `12,40 1:0.5 7:2`.
+"""Read lines of fastText, of LIBSVM, and of the extreme classification repository, whose words white space separates.
 
+    fastText  line := { word }, as in `__label__tea a kettle of leaves`
     LIBSVM    line := [label] ['qid:' word] { number ':' value } ['#' comment]
     xmc       file := 'N D L' newline, then N lines [label { ',' label }] { number ':' value }
 
 The feature j is the feature of the default namespace whose name is `j`. In a file of the repository, features and
 labels are counted from 0, and an empty line is an example. In LIBSVM it is none.
 
-Source    The formats of LIBSVM's svm-train, of SVMlight, and of the extreme classification repository (Bhatia et al.).
+In fastText, a word that begins with `__label__` is the label, wherever it stands; the others are a text, whose features
+are in the default namespace. A line without words is an example without features.
+
+Source    The formats of fastText's supervised mode, of LIBSVM's svm-train and SVMlight, and of the extreme
+          classification repository (Bhatia et al.).
+Differs   from fastText, which adds a word for the end of each line.
 """
 
 from __future__ import annotations
@@ -19,19 +25,182 @@ from functools import partial
 import numpy as np
 
 from ..array_types import Int, Int64s, UInt8s
-from ..data import feature_names, hashing
+from ..data import feature_names, hashing, texts
 from ..data.batch import Batch
-from ..data.schema import MATRICES
+from ..data.schema import MATRICES, PLAIN
 from ..errors import DataError
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..system.printable import short_repr
-from ..text import numbers, parser
+from ..text import label_words, numbers, parser
 from ..text.label_words import COMMA
 from ..text.line_parts import Rules
-from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, INNER_RETURN, PAIR, PAIR_VALUE, SENTENCES, SEVERAL_LABELS
+from ..text.malformed import (
+    BEYOND_FEATURES,
+    BEYOND_LABELS,
+    INNER_RETURN,
+    LABEL_NAME,
+    NO_NAME,
+    PAIR,
+    PAIR_VALUE,
+    SENTENCES,
+    SEVERAL_LABELS,
+)
 from ..text.text_format import OtherFormat, WrittenFeature
-from . import line_scanner
+from . import records
+
+PREFIX = b"__label__"
+DASH = 95  # `_`
+LENGTH = len(PREFIX)
+
+
+# -- kernels
+
+
+@inlined
+def is_label(text: UInt8s, begin: int, end: int) -> bool:
+    """Return whether the word `text[begin:end]` begins with `__label__`."""
+    if end - begin < 9 or text[begin] != 95 or text[begin + 1] != 95:
+        return False
+    labe = np.uint32(0x6562616C)  # "labe", the first byte the lowest
+    return bool(
+        (intrinsics.load32(text, begin + 2) == labe)
+        and (text[begin + 6] == 108 and text[begin + 7] == 95 and text[begin + 8] == 95)
+    )
+
+
+@inlined
+def may_have_more(text: UInt8s, p: int, stop: int) -> bool:
+    """Return whether `text[p:stop]` may contain a label or a carriage return, since it has `__` or a return."""
+    while p < stop:
+        dashes = intrinsics.equal64(text, p, DASH)
+        if dashes & (dashes >> np.uint64(1)) or dashes >> np.uint64(63):
+            return True
+        if intrinsics.equal64(text, p, numbers.RETURN) != 0:
+            return True
+        p += 64
+    return False
+
+
+@jit
+def copy_words(text: UInt8s, begin: int, end: int, words: UInt8s) -> int:
+    """Write the words of a line that are no labels, with a blank after each, to `words`; return their length.
+
+    `text` is a pointer.
+    """
+    z = 0
+    p = begin
+    while p < end:
+        first, _ = records.after_space(text, p, end)
+        p = first
+        while p < end and not feature_names.is_space(text[p]):
+            p += 1
+        if p > first and not is_label(text, first, p):
+            for k in range(first, p):
+                words[z] = text[k]
+                z += 1
+            words[z] = 32
+            z += 1
+    return z
+
+
+@jit
+def parse_words(
+    data: UInt8s, end: int, rules: Rules, out: Batch, notes: Int64s, of_texts: texts.TextRules, work: texts.TextScratch
+) -> tuple[int, int, int, int, int, int, bool]:
+    """Parse lines of fastText; arguments and results are those of a `LineScanner` kernel."""
+    text = intrinsics.pointer(data)
+    index, value = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
+    lists = intrinsics.pointer(out.label_start), intrinsics.pointer(out.labels)
+    words = np.zeros(0, np.uint8)
+    n = z = g = line = bad = skipped = p = 0
+    stopped = False
+    while p < end and not stopped:
+        line += 1
+        start = p
+        p = records.begin_of_line(text, p)
+        stop = records.end_of_line(text, p)
+        z0 = z
+        label = np.nan
+        labelled = False
+        problem, where = 0, start
+        begin = -1  # of the first word that is no label
+        inner = False  # whether a label follows it
+        while p < stop:
+            first, returned = records.after_space(text, p, stop)
+            if returned >= 0:
+                problem, where = INNER_RETURN, returned
+                break
+            p = first
+            while not feature_names.is_space(text[p]):
+                p += 1
+            if p == first:
+                break
+            if is_label(text, first, p):
+                if labelled and not rules.lists:
+                    problem, where = SEVERAL_LABELS, first
+                    break
+                labelled = True
+                inner = inner or begin >= 0
+                where = first + LENGTH
+                if p == where:
+                    problem = NO_NAME
+                elif rules.lists:
+                    count = 0 if math.isnan(label) else np.int64(label)
+                    number, problem = label_words.read_class(text, where, p, rules)
+                    lists[1][lists[0][n] + count] = number
+                    label = np.float64(count + 1)
+                else:
+                    label, problem, where = records.read_label(text, where, p, rules, lists, n)
+                if problem != 0 and label_words.second_label(text, first + LENGTH) >= 0:
+                    problem, where = LABEL_NAME, first + LENGTH
+                if problem != 0:
+                    break
+                continue
+            if begin < 0:
+                begin = first
+                if not may_have_more(text, p, stop):
+                    break
+        if problem == 0 and inner:
+            if len(words) < stop - begin + texts.PADDING:
+                words = np.zeros(2 * (stop - begin) + texts.PADDING, np.uint8)
+            size = copy_words(text, begin, stop, words)
+            z = texts.features(intrinsics.pointer(words), 0, size, rules.unnamed, of_texts, work, index, z)
+        elif problem == 0 and begin >= 0:
+            z = texts.features(text, begin, stop, rules.unnamed, of_texts, work, index, z)
+        for k in range(z0, z):
+            value[k] = np.float32(1)
+        p = stop + 1
+        if problem != 0:
+            bad, left_out, stopped = records.note_problem(notes, rules, True, problem, line, start, where, bad)
+            skipped += left_out
+        else:  # an empty line, too, since fastText writes a prediction for each line
+            n, z, g = records.end_example(out, rules, n, z0, z, g, label, start, line)
+    return n, z, g, line, bad, skipped, stopped
+
+
+# -- Python
+
+
+class FastText(OtherFormat):
+    name = "fasttext"
+    form = PLAIN
+    labelled = "a labelled line is `__label__tea kettle leaf`"
+
+    def scanner(self, of: parser.Parser) -> records.LineScanner:
+        return records.LineScanner(of.rules, parse_words, of_texts=of.texts)
+
+    def features(self, line: bytes) -> Iterator[WrittenFeature]:
+        text = b" ".join(word for word in line.split() if not word.startswith(PREFIX))
+        if text:
+            yield WrittenFeature(text, np.float32(1), is_text=True)
+
+    def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
+        for line in text.split(b"\n"):
+            given = line.removeprefix(b"\xef\xbb\xbf").partition(b"\r")[0].split()  # the reader refuses what follows CR
+            if given:
+                yield b",".join(word.removeprefix(PREFIX) for word in given if word.startswith(PREFIX)), True
+
 
 COLON, HASH, SPACE = 58, 35, 32
 MOST = 10**14  # examples, features or labels in a header
@@ -103,21 +272,21 @@ def parse_pairs(
     while p < end and not stopped:
         line += 1
         start = p
-        p = line_scanner.begin_of_line(text, p)
-        stop = line_scanner.end_of_line(text, p)
+        p = records.begin_of_line(text, p)
+        stop = records.end_of_line(text, p)
         z0 = z
         label = np.nan
         problem, where = 0, start
         count = 0
         of_label = False
         while True:
-            first, returned = line_scanner.after_space(text, p, stop)
+            first, returned = records.after_space(text, p, stop)
             p = first
             if text[p] == HASH and not headed:  # the rest is a comment
                 while p < stop and returned < 0:
                     while not feature_names.is_space(text[p]):
                         p += 1
-                    p, returned = line_scanner.after_space(text, p, stop)
+                    p, returned = records.after_space(text, p, stop)
             if returned >= 0:
                 problem, where, of_label = INNER_RETURN, returned, True
             if p == stop or problem != 0:
@@ -139,7 +308,7 @@ def parse_pairs(
                         if p + 1 < stop:
                             text[p + 1] = HASH
                     if problem == 0:
-                        label, problem, where = line_scanner.read_label(text, first, p, rules, lists, n)
+                        label, problem, where = records.read_label(text, first, p, rules, lists, n)
                     of_label = True
                 else:
                     problem, of_label = PAIR, False
@@ -163,12 +332,12 @@ def parse_pairs(
         p = stop + 1
         left_out = False
         if problem != 0:
-            bad, left_out, stopped = line_scanner.note_problem(notes, rules, of_label, problem, line, start, where, bad)
+            bad, left_out, stopped = records.note_problem(notes, rules, of_label, problem, line, start, where, bad)
             skipped += left_out
         if left_out or stopped:
             z = z0
         elif count > 0 or headed:
-            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, label, start, line)
+            n, z, g = records.end_example(out, rules, n, z0, z, g, label, start, line)
     return n, z, g, line, bad, skipped, stopped
 
 
@@ -197,14 +366,14 @@ class Libsvm(OtherFormat):
             self._noted.add(note)
             self.notes.append(note)
 
-    def scanner(self, of: parser.Parser) -> line_scanner.LineScanner:
-        return line_scanner.LineScanner(of.rules, parse_pairs, self._most_features, self._most_labels)
+    def scanner(self, of: parser.Parser) -> records.LineScanner:
+        return records.LineScanner(of.rules, parse_pairs, self._most_features, self._most_labels)
 
     def features(self, line: bytes) -> Iterator[WrittenFeature]:
         for word in line.partition(b"#")[0].split():
             name, colon, _ = word.partition(b":")
             if colon and name != b"qid":
-                value = np.float32(numbers.read_number(line_scanner.padded(word), len(name) + 1)[0])
+                value = np.float32(numbers.read_number(records.padded(word), len(name) + 1)[0])
                 yield WrittenFeature(name, value, is_index=True)
 
     def labels_of(self, text: bytes) -> Iterator[tuple[bytes, bool]]:
