@@ -13,18 +13,16 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
 from ..client import GREETING, ONLY_PREDICTS
 from ..text.numbers import NEWLINE
 from .lines import ERROR, error_line, unmarked
+from .listener import Listener
 from .options import ServerOptions
 from .service import Service, ServiceRequest
-
-if TYPE_CHECKING:
-    from .server import Listener
 
 REQUESTS = 2  # of a connection that the service has at a time: it works at one while the other is prepared
 REQUEST_BYTES = 1 << 16

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 import httptools
 
+from ..listener import Listener
 from ..options import ServerOptions
-from ..server import Listener
 from .endpoints import Endpoints
 from .messages import CLOSE, READ, HttpRequest, Refusal, Response
 
