@@ -298,37 +298,6 @@ def test_messages_name_keywords(words, message):
     assert "--" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("4 | a", "label 4 is outside 1..3"),
-        ("1x | a", "batch:1:1:"),
-        (
-            (SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), [7]),
-            "y[0] is 7; allowed are whole numbers from",
-        ),
-        (
-            (SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), [1, 2]),
-            "y is an array int64[2] with the entry 1; give a number for each of the 1 examples",
-        ),
-        ((SimpleNamespace(indptr=[0, 2], indices=[5], data=[1.0]), [1]), "indptr"),
-        (
-            (SimpleNamespace(indptr=[0, 1], indices=[-5], data=[1.0]), [1]),
-            "row 0: indices contains -5; allowed are 0 to 4294967295",
-        ),
-        ((SimpleNamespace(indptr=[0, 1], indices=[5, 6], data=[1.0]), [1]), "the same length"),
-    ],
-)
-def test_bad_data_is_refused_and_nothing_learned(tmp_path, given, message):
-    with xclass.Learner("oaa", 3) as model:
-        model.save(str(tmp_path / "before"))
-        with pytest.raises(xclass.DataError) as caught:
-            model.learn_many(*given) if isinstance(given, tuple) else model.learn_many(given)
-        assert message in str(caught.value)
-        model.save(str(tmp_path / "after"))
-    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("weight", [1e300, 3.5e38, 10**400, float("inf"), float("nan"), -1])
 def test_weights_that_are_not_allowed_are_named(weight):
@@ -338,15 +307,6 @@ def test_weights_that_are_not_allowed_are_named(weight):
             with pytest.raises(xclass.DataError) as caught:
                 call()
             assert str(caught.value).startswith(message)
-
-
-def test_an_empty_label_is_refused():
-    with xclass.Learner(bits=10) as model:
-        with pytest.raises(xclass.DataError, match=r"y\[0\] is empty text; give None for no label"):
-            model.learn({"a": 1}, "")
-        with pytest.raises(xclass.DataError, match=r"y\[2\] is empty text"):
-            model.learn_many(["a", "b", "c"], ["x", None, ""])
-        assert model.classes == []
 
 
 def test_warnings_are_python_warnings():
@@ -523,11 +483,6 @@ def test_messages_keep_the_words_that_were_given(options, message):
         xclass.Learner(reduction, classes, **more)
 
 
-def test_softmax_tree_needs_the_number_of_classes():
-    with pytest.raises(xclass.UsageError, match="'softmax_tree' needs the number of classes"):
-        xclass.Learner("softmax_tree")
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("reduction", ["recall_tree", "cpt", "log_multi"])
 def test_a_learner_goes_on_in_a_child_made_by_fork(reduction):
@@ -588,12 +543,6 @@ def test_closing_frees_what_was_learned_at_once(name):
         with pytest.raises(xclass.UsageError, match="this learner is closed"):
             use()
     model.close()
-
-
-def test_labels_that_are_names_give_no_warning(recwarn):
-    with xclass.Learner("oaa", 2, bits=10, named_labels="a,b") as model:
-        model.learn_many("a | x\nb | y\n")
-    assert not recwarn.list
 
 
 def test_a_keyword_may_be_an_alias():

@@ -1,20 +1,11 @@
 """The banner and the rows of the progress table are VW's; an invalid progress interval is refused or reported."""
 
-import pytest
-
 from xclass.api import progress_table
-from xclass.errors import UsageError
 
 
 def test_cells_that_are_too_long_are_cut():
     text = progress_table.row("1234567890", "n.a.", 10**13, 1e15, "x" * 15, "y" * 14, 10**9)
     assert text == "12345678 n.a.     100000000000 10000000000000 xxxxxxxxxxx... yyyyyyyyyyyyyy 10000000"
-
-
-@pytest.mark.parametrize("text", ["", "x", "1.x", "nan", "-2.0", "-1.0"])
-def test_values_of_progress_that_are_no_numbers_are_refused(text):
-    with pytest.raises(UsageError, match="--progress"):
-        progress_table.parse_schedule(text)
 
 
 def test_values_of_progress_out_of_range_get_a_note():

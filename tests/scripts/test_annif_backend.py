@@ -148,16 +148,6 @@ def test_subjects_are_learned_suggested_and_learned_online(backend):
     assert best(again)[0] == "hot" and next(s.score for s in again if s.subject_id == 1) > before + 0.1
 
 
-def test_parts_and_passes_do_not_change_what_is_learned(backend, demo, monkeypatch, tmp_path):
-    backend().train(Corpus(*TEXTS), {"passes": 2})
-    whole = (tmp_path / "xclass-model").read_bytes()
-    monkeypatch.setattr(demo, "DOCUMENTS", 2)
-    backend().train(Corpus(*TEXTS), {"passes": 2})
-    assert (tmp_path / "xclass-model").read_bytes() == whole
-    backend().train(Corpus(*TEXTS), {"passes": 3})
-    assert (tmp_path / "xclass-model").read_bytes() != whole
-
-
 def test_what_cannot_be_done_is_reported(backend, demo, tmp_path):
     with pytest.raises(demo.NotInitializedException, match="xclass-model not found"):
         backend().suggest(documents("tea"))

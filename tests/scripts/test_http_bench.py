@@ -5,9 +5,6 @@ import json
 import pytest
 from running import process
 
-from scripts.lib.processes import BenchError
-from scripts.serve import bench
-
 for needed in ("httptools", "prometheus_client"):
     pytest.importorskip(needed, reason=f"{needed}, of the extra serve, is not installed: there is no HTTP")
 TINY = (
@@ -30,10 +27,3 @@ def test_xclass_alone(tmp_path, monkeypatch):
     for _, clients, *_, p99, _ in http:
         (one,) = (one for one in found if one.get("value") == int(clients))
         assert 0 < one["p50_ms"] <= one["p99_ms"] and one["cpu_us"] >= 0 and float(p99) > 0
-
-
-def test_an_answer_is_read_by_its_length():
-    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-    assert bench.length(answer) == len(answer) and bench.length(answer[:20]) is None
-    with pytest.raises(BenchError, match=r"a server answered .*404"):
-        bench.length(b"HTTP/1.1 404 Not Found\r\n\r\n")

@@ -132,14 +132,6 @@ def test_what_is_stored_is_not_measured_again_and_is_drawn(data):
     )  # running.START, EXAMPLE
 
 
-def test_the_test_file_may_be_left_alone_or_repeated(data):
-    words = ["measure", "any", data, "--sets", "tiny", "--methods", "xclass --cpt {K}", "--work", "work", "--json", "j"]
-    cells(tool(*words, "--holdout"))
-    assert len(Path("work/tiny/part/test.vw").read_text().splitlines()) == 60
-    cells(tool("measure", "prediction", data, "--sets", "tiny", "--methods", "xclass --ect", "--work", "again", *SMALL))
-    assert len(Path("again/tiny/part/test.vw").read_text().splitlines()) == 300
-
-
 def test_ratios_are_to_the_method_beside(data):
     pytest.importorskip("vowpalwabbit")
     result = tool("measure", "speed", data, "--sets", "tiny", "--methods", "xclass --cpt;VW --log_multi", *SMALL)
@@ -155,21 +147,6 @@ def test_streams_vary_in_classes_features_and_processors(kind, data):
     for axis, values in (("classes", "5,9"), ("features", "9,12"), ("processors", "1")):
         head, row = cells(tool(*words, "--axis", axis, "--values", values, "--methods", method))
         assert head[2:] == [f"{axis} {value}" for value in values.split(",")] and all(row[1:])
-
-
-def test_what_cannot_be_measured_is_refused(data):
-    def refused(*words):
-        result = tool("measure", *words)
-        assert result.returncode == 1
-        return result.stderr
-
-    assert "'other --oaa' is none of VW, napkinXC" in refused("any", data, "--sets", "tiny", "--methods", "other --oaa")
-    assert "give --methods, and DATA_DIR with --sets" in refused("any", data, "--sets", "tiny")
-    assert "--axis and --values belong together" in refused("peers", data, "--axis=-b")
-    assert "has neither train.vw nor train.txt" in refused("peers", data, "--sets", "none")
-    assert "processors, not 9999" in refused(
-        "any", "--stream", "even", "--axis", "processors", "--values", "9999", "--methods", "xclass", "--examples", 20
-    )
 
 
 def test_a_command_that_fails_is_told(data):

@@ -58,12 +58,3 @@ def test_a_row_for_each_folder_and_measure(monkeypatch):
 def test_names_of_several_classes_and_fields_are_counted():
     files = {name: "class Rows:\n    field: int\n" for name in "ab"}
     assert (size.shared_names(files), size.fields(files, "Rows")) == (1, 2)
-
-
-def test_a_revision_that_does_not_exist_is_named(monkeypatch):
-    monkeypatch.setattr(
-        size, "files_now", lambda: {"text/d": "2\n", "reductions/core/base": TEXT, "reductions/tree": "3\n"}
-    )
-    result = tool("size", "--against", "no-such-tag")
-    assert "--against no-such-tag: " in result.stderr
-    assert "give a tag or a commit" in result.stderr

@@ -260,13 +260,6 @@ def test_a_malformed_line_stops_with_its_number_in_the_file(plain):
     assert reading.parser.skipped == 1 and "data.vw:301:1:" in reading.report()[1]
 
 
-def test_warnings_of_the_reader_are_available_after_reading(plain):
-    plain.write_bytes(b"1 |f a\n17|f a\n18|f a\n")
-    reading = read(plain, block_bytes=4)
-    assert len(list(reading)) == 3
-    assert len(reading.notes) == 1 and "data.vw:2: '17' touches the bar" in reading.notes[0]
-
-
 @pytest.mark.parametrize("processors", [1, 2, 5])
 @pytest.mark.parametrize("block", [40, None])
 def test_the_same_on_any_number_of_threads(plain, wanted, monkeypatch, processors, block):
