@@ -78,6 +78,7 @@ def few_bits_changed(content):
     return bytes(byte ^ (i % 97 == 0) for i, byte in enumerate(content))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kind", "damage"),
     [

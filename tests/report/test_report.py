@@ -340,17 +340,6 @@ def refusal(*args) -> tuple[int, str]:
     return result.status, result.err
 
 
-def test_wrong_words_are_refused(files, tmp_path):
-    out = tmp_path / "r.html"
-    assert refusal("-o", out) == (2, f"xclass: there is no model; give -i MODEL; usage: {usage()}\n")
-    assert not out.exists()
-
-
-def usage() -> str:
-    """The usage line of the subcommand."""
-    return report.USAGE
-
-
 def test_files_that_cannot_be_used_are_refused(files, tmp_path):
     out = tmp_path / "r.html"
     assert "no such file" in refusal("-i", files.model, "-d", tmp_path / "none", "-o", out)[1].lower()

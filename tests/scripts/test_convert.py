@@ -85,7 +85,7 @@ def test_sparse_lines(convert, tmp_path):
     assert out("test.vw") == ["5 |f 1:1", "3 |f 5:.5"]
     assert out("labels.txt") == ["1\t-1", "2\t0", "3\t2", "4\t9", "5\t10"]  # by value, test labels too
     (tmp_path / "a").write_text("1 1:1\n# fine\n1 1:x\n1 1:1\n")
-    assert convert("sparse", "--train", "a") == (1, "a:3: '1:x' is no index:value such as 17:0.5\n")
+    assert convert("sparse", "--train", "a") == (1, "sparse: a:3: '1:x' is no index:value such as 17:0.5\n")
 
 
 def test_repository_files_have_a_header_and_several_labels(convert, tmp_path):

@@ -46,7 +46,7 @@ def status(words):
     return 0
 
 class Part:
-    name, limits = "pretender", runs.Limits(cpu=1.5)
+    name, limits = "pretender", runs.Limits(cpu=0.8)
     def run(self, case, bench):
         bench.put("out/new", b"x")
         return bench.judge(bench.xclass(case))
@@ -84,7 +84,8 @@ def test_every_kind_of_failure_is_seen_and_the_campaign_goes_on(tmp_path):
 
 def test_a_short_campaign_finds_nothing(tmp_path):
     pytest.importorskip("zstandard", reason="the campaign reads .zst too")
-    result = process("fuzz", "all", "--short", "--keep", tmp_path / "failures")
+    models = "^(scalar|oaa names|cpt rerank names|softmax_tree names|means|plt growing|skip)$"
+    result = process("fuzz", "all", "--short", "--only", models, "--keep", tmp_path / "failures")
     assert result.returncode == 0, result.stdout[-8000:] + result.stderr[-2000:]
     for part, least in fuzz.SHORT.items():
         lines = [line for line in result.stdout.splitlines() if line.startswith(f"{part}: ") and " cases" in line]

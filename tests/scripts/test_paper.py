@@ -352,6 +352,7 @@ def test_every_kind_of_row_has_its_figures(tmp_path, monkeypatch, script):
     assert re.search(r"\| VW [\d.]+ ± [\d.]+ \| [\d.e-]+ \|", out)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("words", "most"), [("beta=9 start=random", 0.2), ("start=prototypes", 0.02)])
 def test_softmax_trees_of_another_implementation_learn(words, most, tmp_path):
     pytest.importorskip("sklearn", minversion="1.8")
