@@ -90,6 +90,7 @@ def lines_of(records: list[dict]) -> str:
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return a Markdown table whose first column is aligned to the left, as are the others that have no figures."""
     heads, rows = list(heads), [list(row) for row in rows]
-    of_figures = [i > 0 and any(re.match(r"[*> .-]*\d", row[i]) for row in rows) for i in range(len(heads))]
+    cells = [[row[i] for row in rows if row[i]] for i in range(len(heads))]
+    of_figures = [i > 0 and all(re.match(r"[*> .+-]*\d", cell) for cell in own) for i, own in enumerate(cells)]
     lines = [heads, ["--:" if right else "---" for right in of_figures], *rows]
     return "\n".join(re.sub(r"  +", " ", f"| {' | '.join(row)} |") for row in lines)

@@ -159,7 +159,7 @@ def cell_of(cell: str, see: Record | None) -> str:
     """Return what a cell shows, nothing if there is no record, and no brackets around nothing."""
     if see is None or "stopped" in see:
         return "" if see is None else f"> {see['stopped']} s"
-    return re.sub(r"\([ ,/]*\)|[ ,/]+(?=\))", "", CELLS.vformat(cell, (), see)).strip(" /,")
+    return re.sub(r"\([ ,/]*\)|[ ,/]+(?=\))", "", CELLS.vformat(cell, (), see)).strip(" /,;±")
 
 
 def leading(cell: str) -> float:
@@ -170,7 +170,9 @@ def leading(cell: str) -> float:
 def title_of(own: Measurement, key: str, see: Record) -> str:
     """Return what a line or a column is called."""
     title = {"set": own.set_title, "value": own.value_title}.get(key, "{method}")
-    return CELLS.vformat(title, (), see | {key: own.labels.get(f"{see.get(key)}", see.get(key))}).strip(" ,")
+    names = f"{see.get('set')}: {see.get(key)}", f"{see.get(key)}"
+    called = next((own.labels[name] for name in names if name in own.labels), see.get(key))
+    return CELLS.vformat(title, (), see | {key: called}).strip(" ,")
 
 
 def chosen(own: Measurement, seen: list[Record]) -> list[Record]:
@@ -204,7 +206,7 @@ def shown(own: Measurement, seen: list[Record]) -> str:
             row.append(re.sub(r"^\S+", r"**\g<0>**", cell) if best else cell)
         row += [cell_of(cell, every) for cell in own.columns.values()]
         rows.append(" | ".join(row).split(" | "))  # a name may be that of several columns
-    full = [i for i, _ in enumerate(heads) if i < 1 or any(row[i] for row in rows)]
+    full = [i for i, _ in enumerate(heads) if any(row[i] for row in rows)]
     return table([heads[i] for i in full], ([row[i] for i in full] for row in rows))
 
 
@@ -225,14 +227,10 @@ def file_of(name: str) -> Path:
     return PAGES / "figures" / (TABLES[name].file or f"{name}.json")
 
 
-def of_page(name: str) -> str:
-    """Return a table of the pages from its figures."""
-    return of_records(name, json.loads(file_of(name).read_text(encoding="utf-8")))
-
-
-def of_records(name: str, records: list[Record]) -> str:
-    """Return a table of the pages that shows these records."""
-    return shown(TABLES[name], points(records, measured(name)))
+def of_page(name: str, records: list[Record] | None = None) -> str:
+    """Return a table of the pages, from its figures unless records are given."""
+    found = json.loads(file_of(name).read_text(encoding="utf-8")) if records is None else records
+    return shown(TABLES[name], points(found, measured(name)))
 
 
 def filled(text: str) -> str:

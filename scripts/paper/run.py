@@ -462,6 +462,7 @@ def make_row(place: Place, row: Row, store: ResultStore, peer_store: ResultStore
         if search_first:
             words = tuned(place, folder, row, words, classes)
         record |= repeated(place, store, folder, row, commands(folder, row, words, figures(row.figures)))
+        record["command"] = shlex.join(["xclass", *words])
         peer = peer_of(row, words) if given.peers and "error" in record["found"] else None
         if peer and not peers.missing(peer[0]):
             record["peer"] = {"name": peer[0], **peer_error(peer_store, folder, peer)}
@@ -560,9 +561,14 @@ def make_table(place: Place) -> int:
         return 0
     stored = ResultStore(place.given.json)
     for record in (one for one in records if one["found"]):
-        key = {"set": place.which or place.script, "method": record["row"].method, "setting": record["row"].setting}
-        percent = {"percent": record["found"].get("error"), "classes": lines_in(place.folder, "labels.txt")}
-        stored.get(key, lambda own=record["found"] | percent: {**own, "error": None, **machine()})
+        row, classes = record["row"], lines_in(place.folder, "labels.txt")
+        found = {"classes": classes, "command": record["command"], **record["found"]}
+        for of, percent in (("", found.pop("error", None)), ("peer_", record.get("peer", {}).get("error"))):
+            half = None if percent is None else interval("error", percent, found.get("tests"))
+            found |= {f"{of}percent": percent, f"{of}interval": half}
+        name = row.method if row.setting == "default" else f"{row.method}: {row.setting.replace(';', ',')}"
+        key = {"set": place.which or (place.data or place.work).name, "method": name}
+        stored.get(key, lambda found=found: {**found, **machine()})
     title = f"{place.experiment.title}{f', {place.which}' if place.which else ''}"
     title += " (--small: a cut, not comparable with the paper)" if place.given.small else ""
     text = f"{title}\n\n{table(HEAD, (line for record in records for line in cells(record)))}"

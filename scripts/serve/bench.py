@@ -19,7 +19,9 @@ import argparse
 import contextlib
 import importlib.util
 import json
+import shlex
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -29,7 +31,7 @@ from pathlib import Path
 from scripts.lib.command_line import new_parser, run
 from scripts.lib.processes import BenchError, cpu_seconds, machine
 from scripts.lib.results import lines_of
-from scripts.lib.tables import Record, of_records
+from scripts.lib.tables import Record, of_page
 from scripts.serve import servers
 
 CONNECTIONS, CLIENTS = 50, (1, 8)
@@ -144,8 +146,9 @@ def main() -> None:
         learner = (given.learner or f"--oaa {given.classes}").split()
         words = ["-b", str(given.bits), "-d", "train.vw", "--quiet", "-f", "model"]
         servers.trained(folder, ["-m", "xclass", *learner, *words])
-        found = [{**one, **machine()} for one in (*by_lines(given, folder), *by_http(given, folder))]
-    print(of_records("serving_lines", found), of_records("serving_http", found), sep="\n\n")
+        about = {"command": shlex.join(["scripts.serve.bench", *sys.argv[1:]]), **machine()}
+        found = [{**one, **about} for one in (*by_lines(given, folder), *by_http(given, folder))]
+    print(of_page("serving_lines", found), of_page("serving_http", found), sep="\n\n")
     if given.json:
         given.json.write_text(lines_of(found))
 

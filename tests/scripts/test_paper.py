@@ -212,7 +212,7 @@ def test_all_methods_run_on_the_sets_that_stand_in(tmp_path, script):
     assert len(found) == 9 and all(0 <= one["error"] < 70 for one in found)
     assert sum("test_squared" in one for one in found) == 6
     measured = json.loads((tmp_path / "measured").read_text())
-    (row,) = tables.of_records("stand_ins", measured).splitlines()[2:]
+    (row,) = tables.of_page("stand_ins", measured).splitlines()[2:]
     percents = {one["method"]: f"{one['percent']:.1f}" for one in measured}
     assert row.replace("*", "").startswith(
         f"| Sector | clinc150 | 20 | {percents['oaa']} | {percents['recall_tree']} | "
