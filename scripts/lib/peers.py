@@ -117,12 +117,6 @@ def child(tool: str, *words: str) -> list[str]:
     return [sys.executable, str(Path(__file__).with_name(file)), *first, *words]
 
 
-def forgotten(tool: str, words: list[str]) -> list[str]:
-    """Return the options of training that VW's models do not keep, and that a test needs."""
-    at = words.index("--bern_hyper") if tool == VW and "--bern_hyper" in words else None
-    return words[at : at + 2] if at is not None else []
-
-
 def missing(tool: str) -> bool:
     """Return whether the package of a tool is not installed."""
     return tool in PACKAGES and importlib.util.find_spec(PACKAGES[tool]) is None

@@ -127,7 +127,8 @@ def _command(tool: str, words: list[str], folder: Path, kind: str, limit: int | 
     words, asked = words[:at], words[at + 1 :]
     learning = [*words, "-f", "m.model"]
     (folder / "m.model").unlink(missing_ok=True)  # of another tool, which none of them would replace
-    predicting = ["-t", "-i", "m.model", "-p", "p", *asked, *peers.forgotten(tool, words)]
+    own = words.index("--bern_hyper") if tool == VW and "--bern_hyper" in words else len(words)
+    predicting = ["-t", "-i", "m.model", "-p", "p", *asked, *words[own : own + 2]]  # which VW's models do not keep
     if tool == XCLASS:
         predicting += ["--summary", "tested.json"]
         predicting += ["--top_k", str(RANKS[-1]), "--threshold", "0"] if lists else []

@@ -212,14 +212,16 @@ def shown(own: Measurement, seen: list[Record]) -> str:
 
 def store(name: str, records: list[Record]) -> None:
     """Store the figures that a table shows in its file, in place of those of the same sets, methods and values."""
-    own, path = TABLES[name], file_of(name)
+    own, path, wanted = TABLES[name], file_of(name), measured(name)
     cells = " ".join([own.cell, own.set_title, *own.columns.values()])
     fields = [field.rpartition("[")[2].rstrip("]") for _, field, _, _ in CELLS.parse(cells) if field]
-    stored = {key_of(one): one for one in medians(json.loads(path.read_text(encoding="utf-8")))}
-    for see in chosen(own, points(records, measured(name))):
+    fields += [f"to {other}" for others in wanted.beside.values() for other in others]
+    before = medians(json.loads(path.read_text(encoding="utf-8")))
+    stored = {key_of(one): one for one in before if one["set"] not in wanted.mean}
+    for see in (one for one in chosen(own, points(records, wanted)) if one["set"] not in wanted.mean):
         see["paper"] = stored.get(key_of(see), {}).get("paper")  # a figure that is not measured
         stored[key_of(see)] = {key: see[key] for key in (*ABOUT, *fields) if see.get(key) is not None}
-    path.write_text(lines_of(list(stored.values())), encoding="utf-8")
+    path.write_text(lines_of([*stored.values(), *means(stored, wanted)]), encoding="utf-8")
 
 
 def file_of(name: str) -> Path:

@@ -74,6 +74,19 @@ def test_ratios_medians_and_the_least_numbers():
     ]
 
 
+def test_means_are_of_what_was_measured_now_and_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "PAGES", tmp_path)
+    monkeypatch.setattr(tables, "TABLES", {"speed": Measurement(rows=("set",), columns={"ratio": "{own[to VW]:.2f}"})})
+    monkeypatch.setattr(
+        tables, "MEASUREMENTS", {"speed": Measurement(beside={"own": ["VW"]}, mean={"mean": ["a", "c"]})}
+    )
+    (tmp_path / "figures").mkdir()
+    old = [{"set": "c", "method": "own", "to VW": 2.0}, {"set": "mean", "method": "own", "to VW": 9.0}]
+    (tmp_path / "figures" / "speed.json").write_text(json.dumps(old))
+    tables.store("speed", records())
+    assert tables.of_page("speed").splitlines()[2:] == ["| c | 2.00 |", "| a | .50 |", "| b | |", "| mean | 1.00 |"]
+
+
 def test_what_was_measured_takes_the_place_of_figures_and_goes_into_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "PAGES", tmp_path)
     table = Measurement(rows=("set",), columns={"error": "{own[percent]:.1f} ({VW[percent]:.1f})"})
