@@ -50,7 +50,7 @@ COLOURS = {"xclass": "tab:red", "VW": "tab:blue", "napkinXC": "tab:green", "fast
 TITLES = {  # of axes of figures
     "percent": "test error, %", "accuracy": "test accuracy, %", "p1": "precision at 1, %",
     "progressive": "progressive error, %", "train": "seconds of training", "train_cpu": "CPU s of training",
-    "cpu": "CPU s of training without the start", "us": "CPU us to learn an example",
+    "learning_cpu": "CPU s of training without the start", "us": "CPU us to learn an example",
     "test_cpu_us": "CPU us to predict an example", "learn_squared_loss": "progressive squared loss",
     "learn_regressors_per_label": "regressors scored per label",
     "multiplier": "squared loss / regressors' squared loss",

@@ -88,7 +88,7 @@ def view(record: Record) -> Record:
     for task, start, us in (("train", "start_cpu", "us"), ("test", "test_start_cpu", "test_cpu_us")):
         if start in record:
             spent = record[f"{task}_cpu"] - record[start]
-            see |= {us: 1e6 * spent / record[f"{task}_examples"]} | ({"cpu": spent} if task == "train" else {})
+            see |= {us: 1e6 * spent / record[f"{task}_examples"]} | ({"learning_cpu": spent} if task == "train" else {})
     for task, us in (("train", "wall_us"), ("test", "test_us")):
         if task in record and f"{task}_examples" in record:
             see[us] = 1e6 * record[task] / record[f"{task}_examples"]
@@ -213,7 +213,7 @@ def shown(own: Measurement, seen: list[Record]) -> str:
 def store(name: str, records: list[Record]) -> None:
     """Store the figures that a table shows in its file, in place of those of the same sets, methods and values."""
     own, path, wanted = TABLES[name], file_of(name), measured(name)
-    cells = " ".join([own.cell, own.set_title, *own.columns.values()])
+    cells = " ".join([own.cell if own.across else "", own.set_title, *own.columns.values()])
     fields = [field.rpartition("[")[2].rstrip("]") for _, field, _, _ in CELLS.parse(cells) if field]
     fields += [f"to {other}" for others in wanted.beside.values() for other in others]
     before = medians(json.loads(path.read_text(encoding="utf-8")))
