@@ -5,13 +5,14 @@ from typing import ClassVar
 
 import pytest
 
+from xclass.api.configuration import with_defaults
 from xclass.cli import command as cli
 from xclass.errors import ModelError, UsageError
 from xclass.options import declare
 from xclass.options import resolve as config
 from xclass.options.declare import options_of
 from xclass.reductions import presets
-from xclass.run import learner_use
+from xclass.run.options import use_of
 
 GROUPS, REDUCTIONS = cli.option_groups()
 
@@ -22,7 +23,7 @@ def resolve(given=None, stored=None):
         stored = {"bits": 20, **stored}  # every model has it
     return config.resolve(
         given or {}, stored, GROUPS, REDUCTIONS, model="model.bin", presets=presets.PRESETS,
-        resolve_defaults=learner_use.with_defaults,
+        resolve_defaults=lambda config: with_defaults(config.with_values({}, use_of(config))),
     )  # fmt: skip
 
 
