@@ -146,20 +146,27 @@ class LineHandler:
         return b"".join(done)
 
     def _handle(self, text: bytes, learn: bool) -> bytes:
-        """Return the answers to lines; those that are malformed are found by halves."""
-        scan, of = self._scan(text), self._parser
-        if scan.lines in (scan.size[0], 1):
-            batch, _ = of.take(scan, "")
-            if batch.n == scan.lines:
-                return b"".join(self._execute(batch, learn))
-        messages, of.first_messages, of.bad, of.skipped = of.first_messages, [], 0, 0
-        if scan.lines > 1:
-            ends = _ends(text)
-            middle = int(ends[len(ends) // 2 - 1])
-            return self._handle(text[:middle], learn) + self._handle(text[middle:], learn)
-        if b"|" not in text and not self._needs_no_bar:
-            return error_line(NO_BAR.format("has no bar" if text.strip() else "is empty"))
-        _, _, column, sentence = (messages or [":1:1: the line is malformed"])[0].split(":", 3)
+        """Return the answers to lines."""
+        scan = self._scan(text)
+        batch, _ = self._parser.take(scan, "")
+        answers = b"".join(self._execute(batch, learn))
+        if batch.n == scan.lines:
+            return answers
+        good, found = set(batch.line.tolist()), iter(answers.split(b"\n"))
+        lines = enumerate(text.split(b"\n")[:-1], 1)
+        return b"".join(next(found) + b"\n" if i in good else self._error_of(line) for i, line in lines)
+
+    def _error_of(self, line: bytes) -> bytes:
+        """Return the answer to a line that is no example."""
+        if b"|" not in line and not self._needs_no_bar:
+            return error_line(NO_BAR.format("has no bar" if line.strip() else "is empty"))
+        of = self._parser
+        of.lines = 0
+        of.first_messages.clear()
+        of.parse(_padded(line + b"\n"), len(line) + 1, "")
+        message = of.first_messages[0] if of.first_messages else ":1:1: the line is malformed"
+        of.first_messages.clear()
+        _, _, column, sentence = message.split(":", 3)
         return error_line(for_clients(f"column {column}:{sentence}"))
 
     def _execute(self, batch: Batch, learn: bool) -> list[bytes]:
