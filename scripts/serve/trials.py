@@ -46,7 +46,7 @@ from typing import Any
 from scripts.lib.command_line import new_parser, run
 from scripts.lib.processes import BenchError, cpu_seconds, environment
 from scripts.serve import servers
-from xclass.serving.http import validation
+from xclass.serving.http import interface
 
 CLASSES = 20
 ASKED = 30  # lines of a client
@@ -177,7 +177,7 @@ def question(chance: random.Random) -> tuple[str, dict[str, Any]]:
         if operation == "learn":
             body["labels"] = labels
     if operation == "explain" and chance.random() < 0.5:
-        body["k"] = chance.randint(1, validation.MOST_CLASSES_EXPLAINED)
+        body["k"] = chance.randint(1, interface.MOST_CLASSES_EXPLAINED)
     return operation, body
 
 

@@ -14,7 +14,7 @@ from command import xclass as run
 
 from xclass import DataError, Learner, UsageError
 from xclass.serving import examples
-from xclass.serving.http import validation
+from xclass.serving.http import interface
 from xclass.sklearn import XClassifier
 from xclass.system.bounded_json import Malformed
 from xclass.vw import Workspace
@@ -105,7 +105,7 @@ def of_request(body, item):
     def learned(written, names, folder):
         given = {"LABEL": written, "LINE": json.dumps(written.strip('"') + " | a")}
         items = [re.sub("LABEL|LINE", lambda found: given[found[0]], item)] * TIMES
-        question = validation.read("learn", body.replace("ITEMS", ",".join(items)).encode(), 1000)
+        question = interface.read("learn", body.replace("ITEMS", ",".join(items)).encode(), 1000)
         with learner(names) as model:
             for _ in examples.learn(model, question, lambda: 100):
                 pass

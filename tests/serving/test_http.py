@@ -32,7 +32,7 @@ from servers import SECONDS, asked, command, in_event_loop, result, served, wait
 import xclass
 from xclass.api import model_contents
 from xclass.serving import examples, service
-from xclass.serving.http import description, endpoints, messages, validation
+from xclass.serving.http import endpoints, interface, messages
 from xclass.serving.http.connection import HEAD_BYTES
 from xclass.serving.service import Service
 from xclass.system import steps
@@ -1016,7 +1016,7 @@ def test_facts_metrics_and_health(port):
 
 def test_metrics_of_a_model_whose_file_name_is_not_utf_8():
     with new_learner() as learner:
-        text = description.Metrics({"caf\udce9": Service(learner)}).text().decode()
+        text = interface.Metrics({"caf\udce9": Service(learner)}).text().decode()
     assert r'xclass_examples_learned_total{model="caf\\xe9"} 15.0' in text
 
 
@@ -1058,7 +1058,7 @@ def test_after_a_failure_all_requests_are_answered_by_503():
 
 def test_a_defect_is_told_and_answered_as_json(monkeypatch):
     with served(new_learner(), {"http": "0"}) as running:
-        monkeypatch.setattr(description, "generate_latest", lambda registry: 1 / 0)
+        monkeypatch.setattr(interface, "generate_latest", lambda registry: 1 / 0)
         status, _, content = asked(running.server.http.port, "GET", "/metrics")
     assert status == 500 and "because of a defect" in content["error"]
     assert sum("ZeroDivisionError" in message for message in running.messages) == 1
@@ -1075,18 +1075,18 @@ def test_the_description_is_valid_and_complete(port):
     _, headers, content = asked(port, "GET", "/openapi.json")
     assert headers["content-type"] == "application/json"
     validator.validate(content)
-    assert content == description.described()
+    assert content == interface.described()
     for path, item in content["paths"].items():
         for method in item.keys() - {"parameters"}:
             body = {} if method == "post" else None
             assert asked(port, method.upper(), path.replace("{name}", "model"), body)[0] in (200, 400), path
     paths = {path.rpartition("/")[2] for path in content["paths"]}
-    assert paths == {*validation.SHAPES, "model", "models", "healthz", "readyz", "metrics"}
+    assert paths == {*interface.SHAPES, "model", "models", "healthz", "readyz", "metrics"}
 
 
 def test_a_client_is_generated_from_the_description(port, tmp_path, monkeypatch):
     """Each form of a request is a named type; generators drop requests whose types are unions within unions."""
-    described = description.described()
+    described = interface.described()
 
     def check(schema, named):
         choices = schema.get("oneOf", schema.get("anyOf", ()))
@@ -1124,7 +1124,7 @@ def test_a_client_is_generated_from_the_description(port, tmp_path, monkeypatch)
 def test_answers_fit_the_description(tmp_path):
     jsonschema = pytest.importorskip("jsonschema")
     schemas = json.loads(
-        json.dumps(description.described()["components"]["schemas"]).replace("#/components/schemas", "#/$defs")
+        json.dumps(interface.described()["components"]["schemas"]).replace("#/components/schemas", "#/$defs")
     )
 
     def check(name, content):

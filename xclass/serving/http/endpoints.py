@@ -25,8 +25,8 @@ from ...system.bounded_json import Malformed
 from ..models import Models
 from ..options import ServerOptions
 from ..service import ONLY_PREDICTS, Busy, Service, Unavailable
-from . import description, messages, validation
-from .description import FACTS, Metrics
+from . import interface, messages
+from .interface import FACTS, Metrics
 from .messages import CLOSE, LONG, Access, Buffers, HttpRequest, Refusal, Response, to_json
 
 PAGE = Path(__file__).parent.parent / "page"
@@ -40,7 +40,7 @@ PAGES = {
     "/page.css": ("page.css", "text/css; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
 }
-OF_A_MODEL = re.compile(rf"/v1/(?:([^/]+)/)?(model|{'|'.join(validation.SHAPES)})")  # paths
+OF_A_MODEL = re.compile(rf"/v1/(?:([^/]+)/)?(model|{'|'.join(interface.SHAPES)})")  # paths
 
 
 class Endpoints:
@@ -58,7 +58,7 @@ class Endpoints:
         self._access = Access(options)
         self.buffers = Buffers(options.max_body)
         self._metrics = Metrics(models.services)
-        pages: dict[str, Response] = {"/openapi.json": Response(description.text())}
+        pages: dict[str, Response] = {"/openapi.json": Response(interface.openapi())}
         for path, (name, kind) in PAGES.items():
             pages[path] = Response((PAGE / name).read_bytes(), kind, more={"content-security-policy": POLICY})
         self._unasked: dict[str, Callable[[], Response]] = {
@@ -139,7 +139,7 @@ class Endpoints:
         else:
             body = bytes(request.body)
         request.body, size = bytearray(), len(body)
-        read = partial(validation.read, operation, body, self._options.max_line)
+        read = partial(interface.read, operation, body, self._options.max_line)
         examples = read() if size < LONG else await asyncio.to_thread(read)
         del body, read  # the examples holds what it needs
         if examples is None:
