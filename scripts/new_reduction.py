@@ -69,7 +69,7 @@ class @CLASS@Options(OptionGroup):
 
 
 @bare
-def learn_batch(count: Float64s, batch: Batch, label: Int64s, learn: bool, best: Int64s) -> None:
+def process_batch(count: Float64s, batch: Batch, label: Int64s, learn: bool, best: Int64s) -> None:
     """Predict every example of a batch, and then learn from it if it has a label.
 
     Parameters
@@ -106,14 +106,14 @@ class @CLASS@(Reduction):
         self.classes = spec.options.@NAME@
         self.count = np.zeros(self.classes)
         self.largest_step = 1e15  # sums of weights stay finite
-        self.stages = [self._learn_batch]
+        self.stages = [self._process_batch]
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage."""
         batch = task.batch
         label = self.classes_of(task, task.learned(), "@NAME@", self.classes)
         best = np.empty(batch.n, np.int64)
-        learn_batch(self.count, batch, label, task.learn, best)
+        process_batch(self.count, batch, label, task.learn, best)
         prediction = best.astype(np.float64) + 1.0
         task.prediction, task.loss = prediction, label_arrays.wrong_weights(prediction, batch.label, batch.weight)
         # what -r writes. REPLACE: Give the scores of the classes that were compared.

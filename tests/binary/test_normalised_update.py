@@ -50,7 +50,7 @@ def rows(table, rule, batch, label):
     inputs = class_rows.OaaInputs(batch, label, np.ones(n, bool), sampled, clock, K)
     predictions = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), np.empty((0, K), np.float32))
     scratch = class_rows.new_scratch(int(np.diff(batch.start).max()), ROWS, class_rows.BLOCK, K)
-    class_rows.learn_batch(table, rule, np.uint64(ROWS), 0, K, False, inputs, predictions, scratch)
+    class_rows.process_batch(table, rule, np.uint64(ROWS), 0, K, False, inputs, predictions, scratch)
 
 
 def truth(c: int, label: int) -> np.float32:

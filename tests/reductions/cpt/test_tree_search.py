@@ -49,7 +49,7 @@ def searches(member, batch, k: int, **settings) -> list[tuple[oracle.Found, int,
         np.zeros(n),
     )  # fmt: skip
     member.settings = member.settings._replace(**settings)
-    member.learn_rows(batch, none, none > 0, 0, n, output)
+    member.process_rows(batch, none, none > 0, 0, n, output)
     pairs = [list(zip(*row, strict=True)) for row in zip(output.top.tolist(), output.top_p.tolist(), strict=True)]
     found = [[pair for pair in row if pair[0] > 0] for row in pairs]
     return list(zip(found, output.opened.tolist(), output.gap.tolist(), strict=True))

@@ -179,7 +179,7 @@ def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
         if plan.rows_alone:
             return means.explain(learner.means, batch, k)
         pause()
-        learner.learn_rows(task, plan, 0, 1, learner.number_searched)
+        learner.process_rows(task, plan, 0, 1, learner.number_searched)
         learner.add_candidates(task, plan)
         if not batch.columns:
             return _of_scorers(learner, batch, plan, paths, k)
@@ -204,7 +204,7 @@ def _predicted(learner: ProbabilityTree, batches: Sequence[Batch], label: Int64s
     for t in range(learner.number_searched):
         pause()
         of_tree = TreePredictions(*[array[t] for array in output])
-        learner.members[t].learn_rows(batches[t], label, np.zeros(1, bool), 0, 1, of_tree)
+        learner.members[t].process_rows(batches[t], label, np.zeros(1, bool), 0, 1, of_tree)
     return output
 
 

@@ -204,7 +204,7 @@ def _fits(tree: ClassTree, scratch: BinaryNodeScratch, labels: Int) -> bool:
 
 
 @bare
-def learn_batch(
+def process_batch(
     tree: ClassTree, weights: adagrad.SharedWeights, settings: TreeSettings, random: UInt64s, batch: Batch,
     label: Int64s, learns: Bools, begin: int, end: int, scratch: BinaryNodeScratch, output: TreePredictions,
 ) -> int:  # fmt: skip

@@ -148,7 +148,7 @@ class ProbabilityTree(Reduction):
             self._set_trees(self._read(o.cpt_tree))
         self.search = settings.search
         self.want(spec)
-        self.stages = [self._learn_batch]
+        self.stages = [self._process_batch]
         if self.scales is not None or self.frequencies is not None:
             self.stages.insert(0, self.prepare)
 
@@ -228,14 +228,14 @@ class ProbabilityTree(Reduction):
         """Return what tree t sees: every second tree, beginning with the first, sees weighted features."""
         return weighted if t % 2 == 0 else batch
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         """Predict with the trees, learn from the batch and finish the task."""
         plan = self.begin(task)
-        self.learn_rows(task, plan, 0, task.batch.n, len(self.members))
+        self.process_rows(task, plan, 0, task.batch.n, len(self.members))
         self.list_labels(task, plan.distributions)
         self._finish_trees(task, plan)
 
-    def learn_rows(self, task: BatchTask, plan: TreePlan, begin: int, end: int, count: int) -> None:
+    def process_rows(self, task: BatchTask, plan: TreePlan, begin: int, end: int, count: int) -> None:
         """Let the first `count` trees predict the examples begin..end-1 and learn from them."""
         batches = [self.batch_of_tree(t, task.batch, plan.weighted.batch) for t in range(count)]
         by_tree = [TreePredictions(*[array[t] for array in plan.output]) for t in range(count)]
@@ -243,9 +243,9 @@ class ProbabilityTree(Reduction):
         def learn(t: int, a: int, b: int) -> None:
             member, given = self.members[t], (batches[t], plan.label, plan.learns, a, b, by_tree[t])
             if plan.distributions is None:
-                member.learn_rows(*given)
+                member.process_rows(*given)
             else:
-                member.learn_rows_with_probabilities(*given, plan.distributions[t])
+                member.process_rows_with_probabilities(*given, plan.distributions[t])
 
         shares = [(begin, end)] if task.learn else self.thread_ranges(end)
         self.share(learn, [(t, a, b) for a, b in shares for t in range(count)], task.batch.n)

@@ -60,8 +60,8 @@ class Member:
         self._kept_scratch: BinaryNodeScratch | None = None  # buffers for a batch of a single example, see `_fits`
 
     @cached_property
-    def _learn_kernel(self) -> DirectCall:
-        return DirectCall(self.kernels, "learn_batch")
+    def _kernel(self) -> DirectCall:
+        return DirectCall(self.kernels, "process_batch")
 
     @property
     def blocks_of_root(self) -> tuple[int, int]:
@@ -110,7 +110,7 @@ class Member:
                 name, f"it is {depth} levels deep, for which every thread would need {needed / 2**20:.0f} MB"
             )
 
-    def learn_rows(
+    def process_rows(
         self,
         batch: Batch,
         label: Int64s,
@@ -119,14 +119,14 @@ class Member:
         end: int,
         predictions: binary_nodes.TreePredictions,
     ) -> None:
-        """Do what the kernel `learn_batch` does, enlarging the tree if it is full."""
+        """Do what the kernel `process_batch` does, enlarging the tree if it is full."""
         single = batch.n == 1
         fits = single and self._fits(batch, self._kept_scratch)
         while True:
             scratch = self._kept_scratch if fits else self.scratch(batch)  # for the tree as deep as it is now
             if single and isinstance(scratch, BinaryNodeScratch):
                 self._kept_scratch = scratch
-            begin = self._learn_kernel(
+            begin = self._kernel(
                 self.tree, self.weights, self.settings, self.random, batch, label, learns, begin, end,
                 scratch, predictions,
             )  # fmt: skip
@@ -138,7 +138,7 @@ class Member:
             if not label_tree.has_capacity(self.tree, label_arrays.most(batch)):
                 self.tree = label_tree.with_double_capacity(self.tree)
 
-    def learn_rows_with_probabilities(
+    def process_rows_with_probabilities(
         self,
         batch: Batch,
         label: Int64s,
@@ -148,7 +148,7 @@ class Member:
         predictions: binary_nodes.TreePredictions,
         distributions: list[tuple[Int64s, Float64s]],
     ) -> None:
-        """Do what `learn_rows` does, and list all labels, in order, and their probabilities before."""
+        """Do what `process_rows` does, and list all labels, in order, and their probabilities before."""
         while begin < end:
             nodes = int(self.tree.size[NODES])
             if len(self.labels) != (nodes + 1) // 2:
@@ -160,7 +160,7 @@ class Member:
             labels = np.tile(self.labels, (rows, 1))
             self.candidate_probabilities(batch_ops.cut(batch, begin, begin + rows), 0, rows, labels, p)
             distributions[begin : begin + rows] = [(self.labels, of_row) for of_row in p]
-            self.learn_rows(batch, label, learns, begin, begin + rows, predictions)
+            self.process_rows(batch, label, learns, begin, begin + rows, predictions)
             begin += rows
 
     def candidate_probabilities(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:

@@ -307,11 +307,11 @@ def _fits(tree: ClassTree, scratch: WideNodeScratch, labels: Int) -> bool:
 
 
 @jit
-def learn_batch(
+def process_batch(
     tree: ClassTree, weights: adagrad.SharedWeights, settings: TreeSettings, random: UInt64s, batch: Batch,
     label: Int64s, learns: Bools, begin: int, end: int, scratch: WideNodeScratch, output: TreePredictions,
 ) -> int:  # fmt: skip
-    """Do what `binary_nodes.learn_batch` does."""
+    """Do what `binary_nodes.process_batch` does."""
     for i in range(begin, end):
         first, last = label_arrays.span(batch, label, i)
         if learns[i] and (not _fits(tree, scratch, last - first) or tagged_words.is_full(weights.words)):

@@ -222,7 +222,7 @@ def _prefetch_matches(bracket: Bracket, table: gd.WeightTable, batch: Batch, i: 
 
 
 @jit
-def learn_batch(
+def process_batch(
     bracket: Bracket, table: gd.WeightTable, rule: gd.UpdateRule, batch: Batch, label: Int64s, clock: Float64s,
     drift: Float64s, results: EctPredictions, row: gd_sequential.ExampleScratch, won: Bools,
 ) -> None:  # fmt: skip

@@ -100,7 +100,7 @@ def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
 class Tournament(Reduction):
     """A learner that chooses classes by an error-correcting tournament.
 
-    `most_matches` is an upper bound of the matches of one example, and `drift` is as in `matches.learn_batch`.
+    `most_matches` is an upper bound of the matches of one example, and `drift` is as in `matches.process_batch`.
     """
 
     def __init__(self, spec: LearnerSpec):
@@ -133,11 +133,11 @@ class Tournament(Reduction):
         self.crowding = gd.crowding_warning(bits, max(1, total), width, spec.binary.layout)
         self.drift = np.zeros(1)
         self.keep_scores = spec.scores
-        self.stages = [self._learn_batch]
+        self.stages = [self._process_batch]
 
     # stages
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         batch = task.batch
         n = batch.n
         capacity = n if self.keep_scores else 1
@@ -149,7 +149,7 @@ class Tournament(Reduction):
         label = self.classes_of(task, learns, "ect", self.classes)
         task.prediction = np.empty(n)
         results = matches.EctPredictions(task.prediction, counted, scored, score, first)
-        matches.learn_batch(
+        matches.process_batch(
             self.bracket, finite.guarded(self.tables[0], task.guard), self.rule, batch, label, task.clock, self.drift,
             results, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip

@@ -136,14 +136,14 @@ class LomTree(tree_routers.RoutedLearner):
         )  # fmt: skip
         self.tree, self.cells = split_tree.new_tree(), split_cells.new_cells()
         split_tree.create_root(self.tree, FIRST_PREDICTION)
-        self.stages = [self._learn_batch]
-        self._learn_kernel = DirectCall(split_walk, "learn_batch")
+        self.stages = [self._process_batch]
+        self._kernel = DirectCall(split_walk, "process_batch")
         self._scratch = tree_routers.new_scratch(KEPT_FEATURES, KEPT_LEVELS)  # for batches of a single example
         self._single_output = self._new_predictions(1)  # the same, unless more than the prediction is read from it
 
     # stages
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         batch = task.batch
         label = label_arrays.whole(batch)
         as_vw = self.settings.as_vw
@@ -154,7 +154,7 @@ class LomTree(tree_routers.RoutedLearner):
                 if np.count_nonzero(outside):
                     self.any_label = bool((outside & ~np.isnan(batch.label) & task.learns()).any())
             was_collapsed = as_vw and split_tree.is_collapsed(self.tree)
-            output = self._learn_in_order(task, label, learns)
+            output = self._process_in_order(task, label, learns)
             if as_vw and split_tree.is_collapsed(self.tree) and not was_collapsed:
                 task.notes.append(
                     "the tree is a single leaf from now on, which predicts the same class for all examples, because "
@@ -186,7 +186,7 @@ class LomTree(tree_routers.RoutedLearner):
         """Return the number of levels for which scratch is allocated."""
         return int(split_tree.levels(self.tree)) + 32
 
-    def _learn_rows(
+    def _process_rows(
         self,
         task: BatchTask,
         label: Int64s,
@@ -197,13 +197,13 @@ class LomTree(tree_routers.RoutedLearner):
         output: split_walk.LogMultiPredictions,
     ) -> int:
         """Predict and learn the examples [begin, end) of a batch; return the first one not processed."""
-        done: int = self._learn_kernel(
+        done: int = self._kernel(
             self.tree, self.cells, self.settings, tree_routers.guarded(self.routers, task), task.batch, label, learns,
             task.clock, begin, end, scratch, output,
         )  # fmt: skip
         return done
 
-    def _learn_in_order(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.LogMultiPredictions:
+    def _process_in_order(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.LogMultiPredictions:
         """Predict and learn all examples of a batch in order, growing tree, cells and buffers as needed."""
         batch = task.batch
         most_features = batch.most_features
@@ -214,7 +214,7 @@ class LomTree(tree_routers.RoutedLearner):
         if not single or most_features > len(scratch.rate):
             scratch = tree_routers.new_scratch(most_features, self.levels())
         while True:
-            done = self._learn_rows(task, label, learns, done, batch.n, scratch, output)
+            done = self._process_rows(task, label, learns, done, batch.n, scratch, output)
             if done == batch.n:
                 return output
             if single:
@@ -233,13 +233,13 @@ class LomTree(tree_routers.RoutedLearner):
         batch = task.batch
         parts = self.thread_ranges(batch.n)
         if self.settings.keep_scores or len(parts) == 1:
-            return self._learn_in_order(task, label, learns)
+            return self._process_in_order(task, label, learns)
         batch_output = self._new_predictions(batch.n)
         levels = self.levels()
 
         def predict_rows(begin: int, end: int) -> None:
             scratch = tree_routers.new_scratch(batch.most_features, levels)
-            self._learn_rows(task, label, learns, begin, end, scratch, batch_output)
+            self._process_rows(task, label, learns, begin, end, scratch, batch_output)
 
         self.share(predict_rows, parts)
         return batch_output

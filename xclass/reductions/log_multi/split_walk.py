@@ -181,7 +181,7 @@ def _learn(
 
 
 @bare
-def learn_batch(
+def process_batch(
     tree: SplitTree, cells: Cells, settings: SplitTreeSettings, regressors: Routers, batch: Batch, label: Int64s,
     learns: Bools, clock: Float64s, begin: int, end: int, scratch: GroupScratch, output: LogMultiPredictions,
 ) -> int:  # fmt: skip

@@ -201,8 +201,8 @@ class Mach(Reduction):
         # for each thread the first and the end of its repetitions
         self.shares = split_range(self.repetitions, min(shares, self.repetitions))
         self.want(spec)
-        self.stages = [self._learn_batch]
-        self._learn_kernel = DirectCall(class_rows, "learn_batch")
+        self.stages = [self._process_batch]
+        self._kernel = DirectCall(class_rows, "process_batch")
 
     def _set_seen(self, label: Int64s, capacity: int) -> None:
         """Take the classes with these labels, with room for `capacity`, a power of two."""
@@ -226,7 +226,7 @@ class Mach(Reduction):
         listed = self.classes_seen if self.listing_options.probabilities else 0
         return max(1, probabilities.MOST_PAIRS // max(self.repetitions * self.buckets, listed))
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         self.crowding.look(task)
         batch = task.batch
         n = batch.n
@@ -235,7 +235,7 @@ class Mach(Reduction):
         at = 0
         while (at := self._number(at, label, learns, known, own)) < n:
             self._set_seen(self.seen.label, 2 * len(self.seen.label))
-        p = self._learn_buckets(task, own, learns & (own >= 0))
+        p = self._process_buckets(task, own, learns & (own >= 0))
         k, classes = self.listing_options.top_k or 1, self.classes_seen
         top, top_p, own_p = np.empty((n, k), np.int64), np.empty((n, k)), np.empty(n)
         mean = np.empty((n if self.listing_options.probabilities else 0, classes), np.float32)
@@ -248,7 +248,7 @@ class Mach(Reduction):
         if self.listing_options.probabilities:
             task.class_lists = self._all_classes(mean, known)
 
-    def _learn_buckets(self, task: BatchTask, own: Int64s, learns: Bools) -> Float32s:
+    def _process_buckets(self, task: BatchTask, own: Int64s, learns: Bools) -> Float32s:
         """Score and train the buckets; return their probabilities, float32[n * R, B]."""
         n, columns, most_features = task.batch.n, self.repetitions * self.buckets, task.batch.most_features
         scores = np.empty((n, columns), np.float32)
@@ -264,7 +264,7 @@ class Mach(Reduction):
                 column = np.where(learns, r * self.buckets + self.bucket[r, own], np.int64(-1))
                 inputs = class_rows.OaaInputs(task.batch, column, learns, sampled, task.clock, columns)
                 block = r * self.buckets, (r + 1) * self.buckets
-                self._learn_kernel(table, self.rule, self.rows, *block, False, inputs, output, scratch)
+                self._kernel(table, self.rule, self.rows, *block, False, inputs, output, scratch)
 
         def normalise(begin: int, end: int) -> None:
             rows = scores.reshape(p.shape)

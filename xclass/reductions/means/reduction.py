@@ -105,7 +105,7 @@ class Means(Reduction):
         self._features_noted = False
         self.seen = _seen(np.empty(0, np.int64), self.capacity)
         self.want(spec)
-        self.stages = [self._learn_batch]
+        self.stages = [self._process_batch]
 
     @property
     def classes_seen(self) -> int:
@@ -149,7 +149,7 @@ class Means(Reduction):
 
         return {"rows": pass_rows}
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         if task.learn and len(task.batch.index) > task.batch.n and not self._features_noted:
             self._features_noted = True
             task.notes.append(

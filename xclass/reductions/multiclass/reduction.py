@@ -160,7 +160,7 @@ class Multiclass(ProbabilityTree):
         super().end_pass()
         self.scorers = self.passes.end_pass(self.scorers)
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         """Let the trees propose labels and learn from the batch; those that are not searched learn from some rows."""
         plan, n, trees = self.begin(task), task.batch.n, len(self.members)
         searched, rows = np.full(n, self.number_searched), np.empty(0, np.int64)
@@ -170,7 +170,7 @@ class Multiclass(ProbabilityTree):
         for begin, end in itertools.pairwise(cuts):
             count = int(searched[begin]) if n else trees
             if not plan.rows_alone:
-                self.learn_rows(task, plan, begin, end, count)
+                self.process_rows(task, plan, begin, end, count)
             in_range = rows[(rows >= begin) & (rows < end)]
             for t in range(count, trees) if len(in_range) else ():
                 batch = self.batch_of_tree(t, task.batch, plan.weighted.batch)
@@ -182,7 +182,7 @@ class Multiclass(ProbabilityTree):
         output, label = self.new_output(len(rows), self.proposals), plan.label[rows]
         of_tree = TreePredictions(*[array[t] for array in output])
         chosen = batch_ops.pick([(batch, rows)])
-        self.members[t].learn_rows(chosen, label, plan.learns[rows], 0, len(rows), of_tree)
+        self.members[t].process_rows(chosen, label, plan.learns[rows], 0, len(rows), of_tree)
         plan.tried[t, rows] = (of_tree.top == label[:, None]).any(axis=1)
 
     def new_opinions(self, output: TreePredictions) -> feature_index.Opinions:
@@ -201,12 +201,12 @@ class Multiclass(ProbabilityTree):
         def compile_others() -> None:
             task = empty_task(learn)
             for stage in self.stages:
-                if stage == self._learn_batch:
+                if stage == self._process_batch:
                     task.plan = self.begin(task)
                 else:
                     stage(task)
 
-        return {"trees": lambda: self._learn_batch(empty_task(learn)), "others": compile_others}
+        return {"trees": lambda: self._process_batch(empty_task(learn)), "others": compile_others}
 
     def propose(self, task: BatchTask) -> None:
         """Let the index, if any, propose classes beside the trees, and the means rank those of rows, and learn."""

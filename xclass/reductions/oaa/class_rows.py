@@ -62,7 +62,7 @@ class ClassRowScratch(NamedTuple):
     x: Float32s  # float32[s], value of each feature
     final: Int64s  # int64[s], last feature in the same row
     owner: Int64s  # int64[rows], last feature of the example in each row
-    s: Float32s  # float32[BLOCK], scores; float32[K] if all classes are one block, see `learn_batch`
+    s: Float32s  # float32[BLOCK], scores; float32[K] if all classes are one block, see `process_batch`
     p: Float32s  # the same, predictions
     y: Float32s  # the same, labels -1 or 1
     d: Float32s  # float32[BLOCK], e**(y p)
@@ -75,7 +75,7 @@ class ClassRowScratch(NamedTuple):
 
 
 def new_scratch(most_features: int, rows: int, block: int, classes: int) -> ClassRowScratch:
-    """Return buffers for `learn_batch`, for at most `most_features` features and `classes` in blocks of `block`."""
+    """Return buffers for `process_batch`, for at most `most_features` features and `classes` in blocks of `block`."""
     s, p, y = (np.empty(block, np.float32) for _ in range(3))
     d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(5))
     return ClassRowScratch(
@@ -344,7 +344,7 @@ def _learn_sampled(
 
 
 @jit
-def learn_batch(
+def process_batch(
     table: gd.WeightTable, rule: gd.UpdateRule, rows: np.uint64, begin: int, end: int, link: bool, inputs: OaaInputs,
     output: ClassScores, scratch: ClassRowScratch,
 ) -> None:  # fmt: skip

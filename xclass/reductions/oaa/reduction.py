@@ -175,7 +175,7 @@ class OneAgainstAll(scorers.ClassScorers):
     def report_best(
         self, task: BatchTask, labels: Labels, best: Int64s, score_of_best: Float32s, scores: Float32s
     ) -> None:
-        """Set the results of a task from what `_learn_classes` has returned."""
+        """Set the results of a task from what `_process_classes` has returned."""
         batch = task.batch
         n = batch.n
         task.notes += self.first_notes

@@ -61,8 +61,8 @@ class ClassScorers(Reduction):
         shares = 1 if indivisible else thread_limit.processors()
         # for each thread the first and the end of its classes
         self.shares = split_range(self.classes, max(1, min(shares, self.classes // LEAST_CLASSES)))
-        self.stages = [self._learn_batch]
-        self._learn_kernel = DirectCall(class_rows, "learn_batch")
+        self.stages = [self._process_batch]
+        self._kernel = DirectCall(class_rows, "process_batch")
 
     @property
     def limits(self) -> Float32s:
@@ -90,15 +90,15 @@ class ClassScorers(Reduction):
     def report_best(
         self, task: BatchTask, labels: Any, best: Int64s, score_of_best: Float32s, scores: Float32s
     ) -> None:
-        """Set the results of a task from what `_learn_classes` has returned."""
+        """Set the results of a task from what `_process_classes` has returned."""
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         if self.rule.checked:
             self.crowding.look(task)
         labels = self.labels_of(task)
-        self.report_best(task, labels, *self._learn_classes(task, labels))
+        self.report_best(task, labels, *self._process_classes(task, labels))
 
-    def _learn_classes(self, task: BatchTask, labels: tuple[Any, ...]) -> tuple[Int64s, Float32s, Float32s]:
+    def _process_classes(self, task: BatchTask, labels: tuple[Any, ...]) -> tuple[Int64s, Float32s, Float32s]:
         """Score and train the classes.
 
         Return for each thread the best class of each example, int64[threads, n], its score, float32[threads, n], and
@@ -120,7 +120,7 @@ class ClassScorers(Reduction):
             together = 1 if self.one_by_one else self.classes
             block = together if self.shares_penalty else class_rows.BLOCK
             scratch = class_rows.new_scratch(most_features, int(self.rows), block, self.classes)
-            self._learn_kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
+            self._kernel(table, self.rule, self.rows, *self.shares[t], self.link, inputs, output, scratch)
 
         self.share(run_share, [(t,) for t in range(len(self.shares))], n)
         return best, best_score, scores

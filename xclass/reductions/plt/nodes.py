@@ -378,7 +378,7 @@ def train(
 
 
 @bare
-def learn_batch(
+def process_batch(
     tree: label_tree.ClassTree, nodes: Nodes, growth: Growth, wanted: LabelSearch, batch: Batch,
     weighted: document_frequency.Weighted, label: Int64s, learned: Bools, begin: int, end: int, scratch: PltScratch,
     found: FoundLabels,

@@ -86,7 +86,7 @@ class LabelTree(MultilabelLearner):
             self.sample = sampled_tree.TreeSample(o.tree_sample)
         elif not spec.loaded and o.plt_tree not in GROWN:
             self._set_tree(self._read(o.plt_tree), words)
-        self.stages = [self.prepare, self._learn_batch]
+        self.stages = [self.prepare, self._process_batch]
 
     def _set_tree(self, tree: label_tree.ClassTree, words: tagged_words.Words) -> None:
         self.tree, self.nodes = tree, nodes.new_nodes(tree, words)
@@ -145,7 +145,7 @@ class LabelTree(MultilabelLearner):
         """Compute the weights of features, as the first stage."""
         task.plan = self.frequencies.weighted_counts(task.batch, task.learned() & (not self.repeats))
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch; batches that are only predicted are split over threads."""
         label = self.positives(task) + 1
         batch, learned, weighted = task.batch, task.learned(), task.plan
@@ -158,7 +158,7 @@ class LabelTree(MultilabelLearner):
             found, at = search.new_found(count, (end - begin) * FIRST_ROOM), begin
             while True:
                 scratch = nodes.new_scratch(self.tree, batch.most_features, self.most_ranked)
-                at = nodes.learn_batch(
+                at = nodes.process_batch(
                     self.tree, self.nodes, growth, wanted, batch, weighted, label, learned, at, end, scratch, found
                 )
                 if at == end:

@@ -148,7 +148,7 @@ def _learn(
 
 
 @bare
-def learn_batch(
+def process_batch(
     order: Order, regressors: tree_routers.Routers, batch: Batch, label: Int64s, clock: Float64s, begin: int, end: int,
     scratch: tree_routers.GroupScratch, predictions: RandomTreePredictions,
 ) -> None:  # fmt: skip
@@ -201,11 +201,11 @@ class RandomTree(tree_routers.RoutedLearner):
         self.levels = max(1, (2 * self.classes - 1).bit_length())
         self.order = new_order(self.classes, spec.seed)
         self.keep_scores = spec.scores
-        self.stages = [self._learn_batch]
+        self.stages = [self._process_batch]
 
     # stages
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage; batches that are only predicted are split over threads."""
         batch = task.batch
         n = batch.n
@@ -219,7 +219,7 @@ class RandomTree(tree_routers.RoutedLearner):
         def job(begin: int, end: int) -> None:
             scratch = tree_routers.new_scratch(batch.most_features, self.levels)
             routers = tree_routers.guarded(self.routers, task)
-            learn_batch(self.order, routers, batch, label, task.clock, begin, end, scratch, predictions)
+            process_batch(self.order, routers, batch, label, task.clock, begin, end, scratch, predictions)
 
         self.share(job, [(0, n)] if task.learn else self.thread_ranges(n))
         task.prediction = predictions.predicted.astype(np.float64)

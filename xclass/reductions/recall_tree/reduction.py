@@ -262,7 +262,7 @@ class RecallTree(Reduction):
         if self.sequential:
             subs = router_subs + self.classes
             self.tables = [gd.new_table(self.rule, bits, subs, gd.vw_width(subs))]
-            self.stages = [self._learn_sequentially]
+            self.stages = [self._process_sequentially]
         else:
             few = spec.weights_only
             shard = -(-self.classes // SHARDS)
@@ -379,7 +379,7 @@ class RecallTree(Reduction):
         self.share(run_shard, [(shard,) for shard in range(SHARDS)], batch.n)
         self._finish(task)
 
-    def _learn_sequentially(self, task: BatchTask) -> None:
+    def _process_sequentially(self, task: BatchTask) -> None:
         """Process the examples of a batch one after the other in one table (the only stage with `--layout vw`)."""
         batch = task.batch
         plan = task.plan = self._new_plan(task)
@@ -388,7 +388,7 @@ class RecallTree(Reduction):
         crosses = self.crosses(batch, every=not self.rule.checked)
         done = 0
         while True:
-            done = scoring.learn_sequentially(
+            done = scoring.process_sequentially(
                 self.tree, self.counts, self.settings, crosses, table, self.rule, batch, task.clock, self.random, plan,
                 done, scratch,
             )  # fmt: skip

@@ -63,13 +63,13 @@ class ScoringScratch(NamedTuple):
     lanes: gd.Lanes  # inputs and intermediate results of the lanes
     position: Int64s  # int64[lanes], position of each lane in `plan.item`
     out: Float32s  # float32[lanes], score of each lane
-    marks: UInt8s  # uint8[subproblems], marks of `learn_sequentially`, all 0 between examples
+    marks: UInt8s  # uint8[subproblems], marks of `process_sequentially`, all 0 between examples
 
 
 def new_scratch(features: routing.FeatureBuffers, candidates: int, subs: int = 0) -> ScoringScratch:
     """Return buffers for one example, with a lane more than candidates, for the label.
 
-    `subs` is the number of subproblems of the table that `learn_sequentially` uses, 0 for `score_shard`.
+    `subs` is the number of subproblems of the table that `process_sequentially` uses, 0 for `score_shard`.
     """
     lanes = candidates + 1
     return ScoringScratch(
@@ -372,7 +372,7 @@ def _slots_are_distinct(
 
 
 @jit
-def learn_sequentially(
+def process_sequentially(
     tree: routing.RouterTree, counts: label_counts.Counts, settings: routing.RecallTreeSettings, crosses: Crosses,
     table: gd.WeightTable, rule: gd.UpdateRule, batch: Batch, clock: Float64s, random: UInt64s, plan: RoutingPlan,
     begin: int, scratch: ScoringScratch,

@@ -43,7 +43,7 @@ class ScalarOptions(OptionGroup):
 
 
 @jit
-def learn_batch(
+def process_batch(
     table: gd.WeightTable, rule: gd.UpdateRule, link: bool, batch: Batch, learns: Bools, clock: Float64s,
     place: UInt64s, x: Float32s, raw: Float32s, prediction: Float64s, weighted_loss: Float64s,
 ) -> None:  # fmt: skip
@@ -115,9 +115,9 @@ class Scalar(Reduction):
             self.enabled = "gd, scorer-identity, binary, count_label"
         self.link, self.keep_scores = spec.binary.link == "logistic", spec.scores
         self.label_warning_given = False
-        self.stages = [self._learn_batch]
+        self.stages = [self._process_batch]
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         batch = task.batch
         most_features = batch.most_features
         raw = np.empty(batch.n, np.float32)
@@ -133,7 +133,7 @@ class Scalar(Reduction):
                     f"label {batch.label[i]:g} in line {batch.line[i]} is neither -1 nor 1, "
                     f"as --loss_function {name} expects"
                 )
-        learn_batch(
+        process_batch(
             finite.guarded(self.table, task.guard), self.rule, self.link, batch, task.learns(), task.clock,
             np.empty(most_features, np.uint64), np.empty(most_features, np.float32), raw, task.prediction, task.loss,
         )  # fmt: skip

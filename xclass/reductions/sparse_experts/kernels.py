@@ -247,7 +247,7 @@ def prune(experts: Experts, settings: ExpertSettings, scratch: Pruning) -> None:
 
 
 @bare
-def learn_batch(
+def process_batch(
     experts: Experts, settings: ExpertSettings, batch: Batch, label: Int64s, own: Int64s, begin: int, end: int,
     whole: bool, scratch: ExpertScratch, pruning: Pruning, output: ExpertOutput,
 ) -> None:  # fmt: skip

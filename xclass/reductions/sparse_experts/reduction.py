@@ -134,7 +134,7 @@ class SparseExperts(Reduction):
         if not spec.loaded:
             kernels.draw_gate(self.experts.gate, np.array([spec.seed], np.uint64))
         self.pruning = kernels.new_pruning(number, self.classes)
-        self.stages = [self._learn_batch]
+        self.stages = [self._process_batch]
         self.want(spec)
 
     def find(self, feature: UInt32s) -> Bools:
@@ -146,7 +146,7 @@ class SparseExperts(Reduction):
     def most_rows(self) -> int | None:
         return max(1, probabilities.MOST_PAIRS // self.classes) if self.listing_options.probabilities else None
 
-    def _learn_batch(self, task: BatchTask) -> None:
+    def _process_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage; batches that are only predicted are split over threads."""
         batch, n = task.batch, task.batch.n
         label = self.classes_of(task, task.learned(), "sparse_experts", self.classes)
@@ -160,7 +160,7 @@ class SparseExperts(Reduction):
 
         def job(begin: int, end: int) -> None:
             scratch = kernels.new_scratch(batch.most_features, self.experts)
-            kernels.learn_batch(
+            kernels.process_batch(
                 self.experts, self.settings, batch, label, own, begin, end, lists_all, scratch, self.pruning,
                 output,
             )  # fmt: skip
