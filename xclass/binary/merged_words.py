@@ -25,7 +25,7 @@ from ..array_types import Float64s, Int, Int64s, UInt32s
 from ..kernels import intrinsics, tagged_format
 from ..kernels.constants import LARGEST
 from ..kernels.jit import inlined, jit
-from ..model import stored_arrays
+from ..model import stored_arrays, table_changes
 from ..model.table_changes import Changes, joined
 from . import tagged_words
 from .merging import added_counts
@@ -123,44 +123,10 @@ def _filled(words: Words, changes: Changes | None, base: Words) -> Words:
 
 
 def _changes(words: Words, base: Words) -> Changes:
-    """Return the words in which a table differs from that of the base, which has the same size."""
-    count = count_changes(words.word, base.word)
-    # row numbers of a table of more than 16 GB need 64 bits
-    rows: UInt32s | Int64s = np.empty(count, np.uint32) if len(base.word) <= 1 << 32 else np.empty(count, np.int64)
-    word = np.empty(len(rows), np.uint32)
-    list_changes(words.word, base.word, rows, word)
-    return Changes(rows, {WORD: word})
+    return table_changes.of_whole({WORD: words.word}, {WORD: base.word})
 
 
 # -- kernels
-
-
-@jit
-def count_changes(word: UInt32s, base: UInt32s) -> int:
-    """Return the number of places in which two tables of the same size differ."""
-    count = 0
-    for i in range(len(word)):
-        count += word[i] != base[i]
-    return count
-
-
-@jit
-def list_changes(word: UInt32s, base: UInt32s, rows: UInt32s | Int64s, changed: UInt32s) -> None:
-    """List the places in which a table differs from another one of its size, and what it has there.
-
-    `rows` and `changed` have `count_changes(word, base)` elements; tables of more than 16 GB need int64 for `rows`.
-    """
-    n = 0
-    for begin in range(0, len(word), LINE_WORDS):
-        differs = False
-        for i in range(begin, begin + LINE_WORDS):  # without branches, because most lines of a large table are equal
-            differs |= word[i] != base[i]
-        if differs:
-            for i in range(begin, begin + LINE_WORDS):
-                if word[i] != base[i]:
-                    rows[n] = i
-                    changed[n] = word[i]
-                    n += 1
 
 
 @jit

@@ -357,11 +357,6 @@ def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: floa
     return kind(value)
 
 
-def take_count(name: str, facts: Mapping[str, Any]) -> int:
-    """Return a stored count of a learner as `counts` does."""
-    return min(take_fact(name, facts, int, 0, 2 * MAX_COUNT), MAX_COUNT)
-
-
 def unfit(name: str, reason: str) -> ModelError:
     """Return the error for an array that does not fit the options of the model."""
     return ModelError(f"the model's array {name!r} does not fit its options: {reason}; {OTHER_MODEL}")

@@ -5,6 +5,7 @@ Names     plane, row: as in `stored_arrays`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ..array_types import AnyArray, Bools, Int64s
 
+PIECE = 1 << 16  # rows that are compared at a time
 INDEX = "index"  # name of the array with the row numbers of a table that is stored without its empty rows
 
 
@@ -29,12 +31,14 @@ class Changes(NamedTuple):
 
 def of_whole(new: Mapping[str, AnyArray], base: Mapping[str, AnyArray]) -> Changes:
     """Return the changes of planes that are stored with all rows, as many in both tables; bits are compared."""
-    differs = np.zeros(len(next(iter(new.values()))), bool)
-    for name, plane in new.items():
-        differs |= bits(plane) != bits(base[name])
-    rows = np.flatnonzero(differs)
-    if len(differs) < 1 << 32:
-        rows = rows.astype(np.uint32)
+    size = len(next(iter(new.values())))
+    kind = np.int64 if size > 1 << 32 else np.uint32
+    parts: list[AnyArray] = [np.empty(0, kind)]
+    for i in range(0, size, PIECE):
+        piece = slice(i, i + PIECE)
+        differs = (bits(plane[piece]) != bits(base[name][piece]) for name, plane in new.items())
+        parts.append((np.flatnonzero(functools.reduce(np.bitwise_or, differs)) + i).astype(kind))
+    rows = np.concatenate(parts)
     return Changes(rows, {name: plane[rows] for name, plane in new.items()})
 
 

@@ -108,7 +108,6 @@ class Tournament(Reduction):
         self.classes = o.ect
         self.errors = o.error if o.ect > 1 else 0
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
-        self.resume = spec.binary.resume
         self.tests_as_vw = spec.vw_exact and spec.testing
         self.learner_options = spec.binary
         bits = spec.binary.bits

@@ -38,7 +38,6 @@ class ClassScorers(Reduction):
     def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.classes or 0
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
-        self.resume = spec.binary.resume
         self.learner_options = spec.binary
         bits = spec.binary.bits
         vw = spec.binary.layout == "vw"

@@ -245,7 +245,6 @@ class RecallTree(Reduction):
             routers=routing.subs(self.depth, blocked=not self.sequential),
         )
         self.random = np.array([spec.seed], np.uint64)
-        self.resume = spec.binary.resume
         self.crosser: Crosser | None = None
         self._groups: set[int] = set()  # groups that wildcards have stood for
         self._crosses = (NO_CROSSES, NO_CROSSES)  # those with path features, and all
