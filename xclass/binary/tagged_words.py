@@ -43,7 +43,7 @@ from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from ..model.archive import Archive
-from ..options.declare import option
+from ..options.declare import option, refused
 from ..system import memory, sparse_memory
 
 LINE_WORDS = tagged_format.LANES
@@ -84,6 +84,13 @@ class Pairs(NamedTuple):
     g: Float32s  # float32[n], its G
     code: UInt32s  # uint32[n], scratch: bits of the word after a step, without the tag
     before: UInt32s  # uint32[n], bits of the word as they were last read or written, without the tag
+
+
+LAYOUT_RULE = refused(
+    "layout",
+    "{layout} cannot be used with --{reduction}, which keeps its weights in tagged words; leave it out",
+    layout={"odd", "vw"},
+)
 
 
 def doublings_option(when: str = "half of its words are in use") -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable, Collection
+from typing import Any, cast
 
 from ...binary import adagrad, feature_scaling, gd, tagged_words
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
-from ...options.declare import OptionGroup, between, conflict, no_effect, one_of, option, refused
+from ...options.declare import OptionGroup, OptionRule, between, conflict, no_effect, one_of, option, refused
 from ...system import memory, thread_limit
 from ..core.spec import LearnerSpec
 
@@ -33,6 +34,51 @@ SUPPORTED_OPTIONS = (  # options of the binary learner that the nodes support
 
 def _is_file(tree: str | None) -> bool:
     return tree not in (None, *GROWN, *SAMPLED)
+
+
+def tree_sample_option(builds: str) -> Any:
+    """Return the declaration of `tree_sample`; `builds` says in its help which trees are built."""
+    return option(
+        f"number of examples from which {builds}; 0 uses all of the data, in an extra pass of the command, or held in "
+        "memory by `Learner`",
+        default=100_000,
+        minimum=0,
+        stored=True,
+    )
+
+
+def save_tree_option(tree: str) -> Any:
+    """Return the declaration of `save_tree`; `tree` is the option that reads the file."""
+    return option(f"write the tree to this file, in the format that --{tree} FILE reads", writes="the tree")
+
+
+def tree_rules(
+    tree: str, classes: str, is_file: Callable[[str | None], bool], sampled: Collection[str], alpha: str, uses: str
+) -> tuple[OptionRule, ...]:
+    """Return the rules about the option `tree` and those that depend on it.
+
+    `sampled` are its values for trees that are built from examples; `alpha` is the option for trees that insert
+    `classes` by what `uses` names.
+    """
+    given: dict[str, Any] = {tree: is_file}
+    built: dict[str, Any] = {tree: lambda value: value not in sampled}
+    placed: dict[str, Any] = {tree: {"balanced", "random"}}
+    return (
+        conflict(
+            f"--{tree} {{{tree}}} has {classes} whose names are not known before the data is read; list the names with "
+            "--named_labels @FILE",
+            **given,
+            learn_names=True,
+            named_labels=None,
+            loaded=None,
+        ),
+        no_effect(
+            "tree_sample",
+            f"--{tree} {{{tree}}} does not build the tree from examples; give --{tree} " + " or ".join(sampled),
+            **built,
+        ),
+        no_effect(alpha, f"--{tree} {{{tree}}} does not use {uses}; leave it out", **placed),
+    )
 
 
 class CptOptions(OptionGroup):
@@ -81,14 +127,8 @@ class CptOptions(OptionGroup):
         files=lambda tree, _: [tree] if _is_file(tree) else [],
         search=one_of("general", "kmeans", first=("kmeans",), weight=2.0),
     )
-    tree_sample: int = option(
-        "number of examples from which `kmeans` and `huffman` build their tree; 0 uses all of the data, in an extra "
-        "pass of the command, or held in memory by `Learner`",
-        default=100_000,
-        minimum=0,
-        stored=True,
-    )
-    save_tree: str = option("write the tree to this file, in the format that --cpt_tree FILE reads", writes="the tree")
+    tree_sample: int = tree_sample_option("`kmeans` and `huffman` build their tree")
+    save_tree: str = save_tree_option("cpt_tree")
     cpt_alpha: float = option(
         "weight of balance against the regressors' predictions when a class is inserted [alpha]; 0 follows the "
         "predictions alone, and the tree can then be as deep as it has classes",
@@ -242,11 +282,7 @@ class CptOptions(OptionGroup):
             rerank=True,
         ),
         refused("vw_exact", "cannot be combined with --cpt, which VW does not have: leave one of them out"),
-        refused(
-            "layout",
-            "{layout} cannot be used with --{reduction}, which keeps its weights in tagged words; leave it out",
-            layout={"odd", "vw"},
-        ),
+        tagged_words.LAYOUT_RULE,
         conflict(
             "--loss_function {loss_function} gives no probabilities; with --cpt, give squared or logistic",
             loss_function=lambda loss: loss not in (None, "squared", "logistic"),
@@ -281,24 +317,7 @@ class CptOptions(OptionGroup):
         no_effect(
             "index_bits index_candidates", "--index_slots 0 switches the index off; drop one of them", index_slots=0
         ),
-        conflict(
-            "--cpt_tree {cpt_tree} has classes whose names are not known before the data is read; list the names with "
-            "--named_labels @FILE",
-            cpt_tree=_is_file,
-            learn_names=True,
-            named_labels=None,
-            loaded=None,
-        ),
-        no_effect(
-            "tree_sample",
-            "--cpt_tree {cpt_tree} does not build the tree from examples; give --cpt_tree " + " or ".join(SAMPLED),
-            cpt_tree=lambda tree: tree not in SAMPLED,
-        ),
-        no_effect(
-            "cpt_alpha",
-            "--cpt_tree {cpt_tree} does not use the regressors; leave it out",
-            cpt_tree={"balanced", "random"},
-        ),
+        *tree_rules("cpt_tree", "classes", _is_file, SAMPLED, "cpt_alpha", "the regressors"),
     )
 
 

@@ -70,11 +70,7 @@ class MultilabelOptions(label_lists.LabelListOptions):
             gd.other_options(SUPPORTED_OPTIONS),
             "has no effect with --multilabel, whose scorers learn by AROW; leave it out, or choose --multilabel_oaa",
         ),
-        refused(
-            "layout",
-            "{layout} cannot be used with --multilabel, which keeps its weights in tagged words; leave it out",
-            layout={"odd", "vw"},
-        ),
+        tagged_words.LAYOUT_RULE,
         warned("noconstant", "--multilabel learns no constant; leave it out"),
         refused("vw_exact", "cannot be combined with --multilabel, which VW does not have: leave one of them out"),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...binary import gd, tagged_words
-from ...options.declare import between, conflict, no_effect, one_of, option, refused, warned
+from ...options.declare import between, one_of, option, refused, warned
 from ..core import label_lists
 from ..core.spec import LearnerSpec
+from ..cpt import options as cpt_options
 
 GROWN = ("online", "balanced", "random")  # --plt_tree: trees that begin empty
 SAMPLED = "kmeans"  # --plt_tree: a tree that is built from the first examples
@@ -41,14 +42,8 @@ class PltOptions(label_lists.LabelListOptions):
         files=lambda tree, _: [tree] if _is_file(tree) else [],
         search=one_of("online", "kmeans", first=("kmeans",)),
     )
-    tree_sample: int = option(
-        "number of examples from which `kmeans` builds its tree; 0 uses all of the data, in an extra pass of the "
-        "command, or held in memory by `Learner`",
-        default=100_000,
-        minimum=0,
-        stored=True,
-    )
-    save_tree: str = option("write the tree to this file, in the format that --plt_tree FILE reads", writes="the tree")
+    tree_sample: int = cpt_options.tree_sample_option("`kmeans` builds its tree")
+    save_tree: str = cpt_options.save_tree_option("plt_tree")
     plt_alpha: float = option(
         "weight of balance against the probabilities of the nodes when a label is inserted [alpha]; 0 follows the "
         "probabilities alone, and the tree can then be as deep as it has labels",
@@ -66,34 +61,13 @@ class PltOptions(label_lists.LabelListOptions):
             gd.other_options(SUPPORTED_OPTIONS),
             "has no effect with --plt, whose regressors learn by AROW; leave it out",
         ),
-        refused(
-            "layout",
-            "{layout} cannot be used with --plt, which keeps its weights in tagged words; leave it out",
-            layout={"odd", "vw"},
-        ),
+        tagged_words.LAYOUT_RULE,
         warned("noconstant", "--plt learns no constant; leave it out"),
         refused(
             "vw_exact",
             "cannot be combined with --plt, whose tree is not that of VW: leave it out, or give --multilabel_oaa K",
         ),
-        conflict(
-            "--plt_tree {plt_tree} has labels whose names are not known before the data is read; list the names with "
-            "--named_labels @FILE",
-            plt_tree=_is_file,
-            learn_names=True,
-            named_labels=None,
-            loaded=None,
-        ),
-        no_effect(
-            "tree_sample",
-            "--plt_tree {plt_tree} does not build the tree from examples; give --plt_tree kmeans",
-            plt_tree=lambda tree: tree != SAMPLED,
-        ),
-        no_effect(
-            "plt_alpha",
-            "--plt_tree {plt_tree} does not use the probabilities of nodes; leave it out",
-            plt_tree={"balanced", "random"},
-        ),
+        *cpt_options.tree_rules("plt_tree", "labels", _is_file, (SAMPLED,), "plt_alpha", "the probabilities of nodes"),
     )
 
 
