@@ -168,7 +168,7 @@ def test_counters_are_added_since_the_base(tmp_path):
     weights = []
     for model in (*models, base, merged):
         index = model.core.reduction.index.index
-        weights.append(dict(zip(index.label.tolist(), index.weight.tolist(), strict=True)))
+        weights.append(dict(zip(index.classes.label.tolist(), index.weight.tolist(), strict=True)))
     assert all(weights[3][y] == weights[0][y] + weights[1][y] - weights[2][y] for y in range(1, 7))
 
 

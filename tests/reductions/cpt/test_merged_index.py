@@ -95,7 +95,7 @@ def test_classes_are_found_by_their_labels():
     target = feature_index.FeatureIndex(8, SLOTS, 2)
     parts.merge(target, [one, two], base, both, [None] * 2)
     index = target.index
-    assert index.label[:3].tolist() == [1, 2, 7]
+    assert index.classes.label[:3].tolist() == [1, 2, 7]
     assert index.weight[:3].tolist() == [100, 200, 300]
     assert feature_index.class_number(index, 7) == 2
     for number, source in ((0, one), (1, one), (2, two)):

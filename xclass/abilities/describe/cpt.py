@@ -145,8 +145,8 @@ def class_counts(learner: ProbabilityTree) -> tuple[Int64s, Float64s] | None:
     if not isinstance(learner, Multiclass) or learner.index is None:
         return None
     index = learner.index.index
-    size = int(index.size[0])
-    return index.label[:size], index.weight[:size]
+    size = int(index.classes.size[0])
+    return index.classes.label[:size], index.weight[:size]
 
 
 def feature_counts(learner: ProbabilityTree, index: UInt32s) -> Float64s | None:

@@ -24,9 +24,9 @@ from ...binary.merging import added_counts
 from ...kernels.constants import LARGEST
 from ...kernels.jit import jit
 from ...model.table_changes import Changes, joined
+from ...reductions.core import seen_labels
 from ...reductions.cpt import binary_nodes, label_tree
 from ...reductions.cpt.label_tree import NODES, ClassTree
-from ...reductions.multiclass import feature_index
 from ...reductions.multiclass.feature_index import MOST_SHARE, FeatureIndex, Index
 from .sources import Sources, add_up
 
@@ -58,7 +58,7 @@ def merge(
     changes : for each model, the pairs that differ from those of the base, with whose classes its own begin; its own
         pairs are not read then
     """
-    label_lists = [one.index.label[: one.index.size[0]] for one in (base, *models)]
+    label_lists = [one.index.classes.label[: one.index.classes.size[0]] for one in (base, *models)]
     joined_labels = np.concatenate(label_lists)
     # in the order of the base and of the models
     labels = joined_labels[np.sort(np.unique(joined_labels, return_index=True)[1])]
@@ -73,9 +73,7 @@ def merge(
     target.index = base.index
     target.reserve(len(labels) - len(maps[0]))
     index = target.index
-    index.label[: len(labels)] = labels
-    index.size[0] = len(labels)
-    feature_index.enter_labels(index)
+    seen_labels.enter(index.classes, labels)
     start = np.cumsum([0, *(len(one.rows) for one in listed)])
     rows = np.concatenate([one.rows for one in listed])
     cross = np.zeros(len(labels))
@@ -119,7 +117,7 @@ def _merge_classes(
     `numbers` are weights and squared lengths of the classes of the base, then of each model, and `maps`,
     int64[classes], the numbers of their classes in the result. `cross` is what `merge_rows` adds.
     """
-    size = int(index.size[0])
+    size = int(index.classes.size[0])
     for k, (target, more) in enumerate(((index.weight, np.zeros(size)), (index.norm2, cross))):
         every = np.zeros((len(numbers), size))
         for own, classes, values in zip(every, maps, numbers, strict=True):

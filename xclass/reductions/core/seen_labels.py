@@ -9,7 +9,7 @@ import numpy as np
 from ...array_types import Int, Int32s, Int64s
 from ...data.batch import HIGHEST_LABEL
 from ...kernels import hash_table
-from ...kernels.jit import bare
+from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.archive import Archive
 
@@ -30,6 +30,13 @@ def new(capacity: int) -> Seen:
         np.zeros(1, np.int64), np.zeros(capacity, np.int64), np.zeros(2 * capacity, np.int64),
         np.empty(2 * capacity, np.int32), hash_table.new_secret(),
     )  # fmt: skip
+
+
+def of(label: Int64s, capacity: int) -> Seen:
+    """Return labels with their numbers, which are distinct, with room for `capacity` labels or more."""
+    seen = new(1 << max(0, capacity - 1).bit_length())
+    enter(seen, label)
+    return seen
 
 
 def serialize(archive: Archive, name: str, label: Int64s) -> Int64s:
@@ -58,3 +65,10 @@ def number_of(seen: Seen, label: Int, learns: bool) -> Int:
     seen.key[cell] = label
     seen.number[cell] = at
     return np.int64(at)
+
+
+@jit
+def enter(seen: Seen, label: Int64s) -> None:
+    """Add labels, for which there is room."""
+    for y in label:
+        number_of(seen, y, True)

@@ -42,7 +42,6 @@ from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import TAKEN, Reduction, ReductionRecord
 from ..core.calibration import NEW_LABELS, LabelStatistics
 from ..core.contract import BatchTask
-from ..core.seen_labels import Seen
 from ..core.spec import LabelRange, LearnerSpec
 from . import class_means, kernels
 from .class_means import FEW_CLASSES, ClassMeans
@@ -103,7 +102,7 @@ class Means(Reduction):
         self.predict_only = spec.binary.predict_only_model
         self.classes: ClassMeans | None = None
         self._features_noted = False
-        self.seen = _seen(np.empty(0, np.int64), self.capacity)
+        self.seen = seen_labels.of(np.empty(0, np.int64), self.capacity)
         self.want(spec)
         self.stages = [self._process_batch]
 
@@ -225,13 +224,13 @@ class Means(Reduction):
 
     def set_labels(self, label: Int64s) -> None:
         """Number labels, which are distinct, from 0."""
-        self.seen = _seen(label, max(self.capacity, len(label)))
+        self.seen = seen_labels.of(label, max(self.capacity, len(label)))
 
     def _numbers(self, label: Int64s, learns: Bools) -> Int32s:
         """Return the number of the class of each example, -1 for those not seen; new ones are added where it learns."""
         own = np.empty(len(label), np.int32)
         while kernels.number_labels(self.seen, label, learns, own) < len(label):
-            self.seen = _seen(self.seen.label[: self.classes_seen], 2 * len(self.seen.label))
+            self.seen = seen_labels.of(self.seen.label[: self.classes_seen], 2 * len(self.seen.label))
         return own
 
     def _listed(self, learned: ClassMeans, found: Any, top: Int64s, top_p: Float64s) -> probabilities.ClassLists:
@@ -275,13 +274,6 @@ class Means(Reduction):
                 self.classes = self.new_classes(d)
         if self.classes is not None:
             self.classes.serialize(archive, len(label))
-
-
-def _seen(label: Int64s, capacity: int) -> Seen:
-    """Return the numbers of labels, with room for `capacity` or more, a power of two."""
-    seen = seen_labels.new(1 << (capacity - 1).bit_length())
-    kernels.number_labels(seen, label, np.ones(len(label), bool), np.empty(len(label), np.int32))
-    return seen
 
 
 def _joined(lists: list[probabilities.ClassLists]) -> probabilities.ClassLists:

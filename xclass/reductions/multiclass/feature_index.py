@@ -34,9 +34,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt32s, UInt64s
+from ...array_types import Bools, Float32s, Float64s, Int, Int64s, UInt32s, UInt64s
 from ...data.batch import Batch
-from ...kernels import fast_math, hash_table, top_k
+from ...kernels import fast_math, top_k
 from ...kernels.constants import LARGEST, ZERO
 from ...kernels.direct import DirectCall
 from ...kernels.jit import bare, jit
@@ -44,6 +44,7 @@ from ...model import stored_arrays
 from ...model.archive import Archive
 from ...model.stored_arrays import Arrays
 from ..core import label_arrays, seen_labels
+from ..core.seen_labels import Seen
 from . import index_rows
 
 GAIN, SHRINK = 10.0, 25.0  # of the cosine: its scale, and what is added to the length of a centroid
@@ -65,13 +66,9 @@ class Index(NamedTuple):
     first: UInt32s
     shift: np.uint64  # 64 - log2 of the rows
     slots: int
-    key: Int64s  # int64[cells], labels in a hash table, 0 in empty cells
-    number: Int32s  # int32[cells], number of the class
-    secret: np.uint64  # of the hash table
-    label: Int64s  # int64[capacity], label of each class
+    classes: Seen  # the classes with their numbers
     weight: Float64s  # float64[capacity], n
     norm2: Float64s  # float64[capacity]
-    size: Int64s  # int64[1], number of classes
 
 
 class IndexScratch(NamedTuple):
@@ -109,21 +106,15 @@ class FeatureIndex:
     def __init__(self, bits: int, slots: int, proposals: int, weights_only: bool = False) -> None:
         self.proposals, self._bits = proposals, bits
         rows = index_rows.packed_rows(bits, slots) if weights_only else index_rows.all_rows(bits, slots)
-        self.index = _with_capacity(
-            Index(
-                *rows, np.uint64(64 - bits), slots,
-                np.empty(0, np.int64), np.empty(0, np.int32), hash_table.new_secret(),
-                np.empty(0, np.int64), np.empty(0), np.empty(0), np.zeros(1, np.int64),
-            ),
-            FIRST_CLASSES,
-        )  # fmt: skip
+        none = Index(*rows, np.uint64(64 - bits), slots, seen_labels.new(1), np.empty(0), np.empty(0))
+        self.index = _with_capacity(none, FIRST_CLASSES)
         self._scratches: list[IndexScratch] = []  # buffers that no thread uses
         self._kernel = DirectCall(sys.modules[__name__], "propose")
 
     def reserve(self, classes: int) -> None:
-        needed = int(self.index.size[0]) + classes
-        if needed > len(self.index.label):
-            self.index = _with_capacity(self.index, max(needed, 2 * len(self.index.label)))
+        needed = int(self.index.classes.size[0]) + classes
+        if needed > len(self.index.weight):
+            self.index = _with_capacity(self.index, max(needed, 2 * len(self.index.weight)))
 
     def propose(
         self, batch: Batch, share: Float32s, label: Int64s, learns: Bools, again: bool, begin: int, end: int,
@@ -132,8 +123,8 @@ class FeatureIndex:
         """Do what the kernel `propose` does."""
         needed = batch.most_features * self.index.slots
         scratch = self._scratches.pop() if self._scratches else None
-        if scratch is None or len(scratch.dot) < len(self.index.label) or len(scratch.touched) < needed:
-            capacity = len(self.index.label)
+        if scratch is None or len(scratch.dot) < len(self.index.weight) or len(scratch.touched) < needed:
+            capacity = len(self.index.weight)
             scratch = IndexScratch(
                 np.zeros(capacity), np.zeros(capacity), np.empty(needed, np.int64),
                 np.empty(self.proposals, np.int64), np.empty(self.proposals), np.zeros(capacity),
@@ -147,8 +138,8 @@ class FeatureIndex:
         The numbers of classes are used as indices, so they are checked to be below the number of classes. Labels must
         differ, because each has one cell of the hash table.
         """
-        size = int(self.index.size[0])
-        label = seen_labels.serialize(archive, "index_classes.label", self.index.label[:size])
+        size = int(self.index.classes.size[0])
+        label = seen_labels.serialize(archive, "index_classes.label", self.index.classes.label[:size])
         if not archive.saves:
             size = len(label)
             self.reserve(size)
@@ -159,8 +150,7 @@ class FeatureIndex:
             wear = index.wear if len(index.wear) else np.zeros(1 << self._bits, np.float32)
             archive.table("index_rows", {"wear": wear}, {"wear": (0, LARGEST)})
         if not archive.saves:
-            index.label[:size], index.size[0] = label, size
-            enter_labels(index)
+            seen_labels.enter(index.classes, label)
 
     def _with_rows(self, archive: Archive, classes: int) -> Index:
         """Save the rows, or return the index with those of a model; one that is packed stays so if few are in use."""
@@ -193,18 +183,11 @@ class FeatureIndex:
 
 def _with_capacity(index: Index, classes: int) -> Index:
     """Return the index with space for at least `classes` classes."""
-    capacity = 1 << max(0, classes - 1).bit_length()
-    cells = 2 * capacity
-    old = int(index.size[0])
-    label, weight, norm2 = np.zeros(capacity, np.int64), np.zeros(capacity), np.zeros(capacity)
-    for target, source in ((label, index.label), (weight, index.weight), (norm2, index.norm2)):
-        target[:old] = source[:old]
-    larger = index._replace(
-        key=np.zeros(cells, np.int64), number=np.zeros(cells, np.int32), label=label, weight=weight, norm2=norm2
-    )
-    if old:
-        enter_labels(larger)
-    return larger
+    size = int(index.classes.size[0])
+    known = seen_labels.of(index.classes.label[:size], classes)
+    weight, norm2 = np.zeros(len(known.label)), np.zeros(len(known.label))
+    weight[:size], norm2[:size] = index.weight[:size], index.norm2[:size]
+    return index._replace(classes=known, weight=weight, norm2=norm2)
 
 
 def check_sizes(arrays: Arrays, slots: int, bits: int) -> None:
@@ -218,21 +201,10 @@ def check_sizes(arrays: Arrays, slots: int, bits: int) -> None:
 # -- kernels
 
 
-@jit
-def enter_labels(index: Index) -> None:
-    """Enter the labels of all classes in the hash table of the index, which is empty before."""
-    for number in range(index.size[0]):
-        cell = hash_table.probe(index.key, index.label[number], 0, index.secret)
-        index.key[cell] = index.label[number]
-        index.number[cell] = number
-
-
 @bare
 def class_number(index: Index, label: int) -> int:
     """Return the number of a label's class, -1 if the index has not learned it."""
-    cell = hash_table.probe(index.key, label, 0, index.secret)
-    number: int = int(index.number[cell]) if index.key[cell] == label else -1
-    return number
+    return int(seen_labels.number_of(index.classes, label, False))
 
 
 @bare
@@ -371,7 +343,7 @@ def score_candidates(
         size += 1
     of_trees = size
     for j in range(proposed):
-        y = index.label[scratch.best[j]]
+        y = index.classes.label[scratch.best[j]]
         c = 0
         while c < of_trees and candidate[c] != y:
             c += 1
@@ -399,13 +371,7 @@ def learn(
     index: Index, feature: UInt32s, share: Float32s, first: int, last: int, label: int, weight: np.float32
 ) -> None:
     """Count features first..last-1 for a label; there is space for a new class."""
-    cell = hash_table.probe(index.key, label, 0, index.secret)
-    if index.key[cell] != label:
-        index.key[cell] = label
-        index.number[cell] = index.size[0]
-        index.label[index.size[0]] = label
-        index.size[0] += 1
-    number = np.int64(index.number[cell])
+    number = np.int64(seen_labels.number_of(index.classes, label, True))
     index.weight[number] += np.float64(weight)
     for f in range(first, last):
         q = np.float64(share[f])
