@@ -27,7 +27,6 @@ from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...kernels import rng, top_k
 from ...kernels.constants import GOLDEN, ZERO
-from ...kernels.direct import DirectCall
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.archive import Archive
@@ -35,14 +34,13 @@ from ...model.stored_arrays import Arrays
 from ...options.declare import OptionGroup, conflict, option, refused
 from ...system import thread_limit
 from ..core import label_arrays, probabilities, seen_labels
-from ..core.base import Reduction, ReductionRecord, split_range
+from ..core.base import ReductionRecord, split_range
 from ..core.calibration import NEW_LABELS, LabelStatistics
 from ..core.contract import BatchTask
 from ..core.seen_labels import Seen
 from ..core.spec import LabelRange, LearnerSpec
 from ..oaa import class_rows
-from ..oaa.crowding import Crowding
-from ..oaa.scorers import LEAST_CLASSES, LEAST_SHARE, LOG2_SLOTS_PER_CLASS, SLOT_BYTES
+from ..oaa.scorers import LEAST_CLASSES, LEAST_SHARE, LOG2_SLOTS_PER_CLASS, SLOT_BYTES, RowLearner
 
 REPETITIONS = 8  # R if only B is given
 MOST_REPETITIONS = 256
@@ -171,7 +169,7 @@ def rank_classes(
 # -- Python
 
 
-class Mach(Reduction):
+class Mach(RowLearner):
     """Learn one-against-all for the buckets of several hash functions (`--mach`)."""
 
     report: LabelStatistics
@@ -180,20 +178,8 @@ class Mach(Reduction):
     def __init__(self, spec: LearnerSpec) -> None:
         # R and B
         self.repetitions, self.buckets = sizes(spec)
-        self.learner_options = spec.binary
-        self.rule = gd.make_rule(spec.binary, reduction=True, exact=False)
-        bits, columns = spec.binary.bits, self.repetitions * self.buckets
-        if columns > 1 << bits:
-            raise UsageError(
-                f"-b {bits} has {1 << bits} slots, too few for one feature of --mach {spec.options.mach}: "
-                f"give at least -b {(columns - 1).bit_length() + 1}"
-            )
-        gd.check_memory(bits, SLOT_BYTES)
-        self.rows = np.uint64((1 << bits) // columns)
-        self.crowding = Crowding(int(self.rows), bits, SLOT_BYTES)
-        # weight table with planes, `rows` rows of a weight for each of the R B buckets
-        self.table = gd.new_table(self.rule, bits, columns, columns, True, spec.weights_only)
-        self.tables = [self.table]
+        columns = self.repetitions * self.buckets
+        super().__init__(spec, columns, self.buckets)
         self.function = np.empty((self.repetitions, 2), np.uint64)  # uint64[R, 2], a and b of the hash functions
         draw_functions(np.uint64(spec.seed), self.function)
         self._set_seen(np.empty(0, np.int64), FIRST_CLASSES)
@@ -201,8 +187,6 @@ class Mach(Reduction):
         # for each thread the first and the end of its repetitions
         self.shares = split_range(self.repetitions, min(shares, self.repetitions))
         self.want(spec)
-        self.stages = [self._process_batch]
-        self._kernel = DirectCall(class_rows, "process_batch")
 
     def _set_seen(self, label: Int64s, capacity: int) -> None:
         """Take the classes with these labels, with room for `capacity`, a power of two."""
@@ -273,11 +257,6 @@ class Mach(Reduction):
         self.share(learn, self.shares, n)
         self.share(normalise, self.thread_ranges(len(p)), n)
         return p
-
-    @property
-    def least_probability(self) -> np.float32:
-        """Return the least probability of a bucket before normalisation, 0 if scores are log odds."""
-        return np.float32(LEAST_SHARE / self.buckets if self.learner_options.loss_function == "squared" else 0)
 
     def _report(
         self, task: BatchTask, known: Int64s, own: Int64s, top: Int64s, top_p: Float64s, own_p: Float64s

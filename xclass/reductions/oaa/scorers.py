@@ -26,7 +26,42 @@ LOG2_SLOTS_PER_CLASS = 12  # log2 of the slots per class if -b is not given
 LEAST_SHARE = 0.02  # with squared loss, the least probability of a class before normalisation, times K
 
 
-class ClassScorers(Reduction):
+class RowLearner(Reduction):
+    """Define a weight table with a row of neighbouring weights for each feature, one of each class or bucket.
+
+    `columns` is their number, and `compared` how many have probabilities that add up to 1.
+    """
+
+    def __init__(self, spec: LearnerSpec, columns: int, compared: int) -> None:
+        self.rule, self.learner_options = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact), spec.binary
+        bits, self._compared = spec.binary.bits, compared
+        width = gd.vw_width(columns) if spec.binary.layout == "vw" else columns
+        if width > 1 << bits:
+            raise UsageError(
+                f"-b {bits} has {1 << bits} slots, too few for one feature of --{spec.name} "
+                f"{getattr(spec.options, spec.name)}: give at least -b {(columns - 1).bit_length() + 1}"
+            )
+        gd.check_memory(bits, SLOT_BYTES)
+        self.memory = SLOT_BYTES << bits
+        self.rows = np.uint64((1 << bits) // width)
+        self.crowding = Crowding(int(self.rows), bits, SLOT_BYTES)
+        self.table = gd.new_table(self.rule, bits, columns, width, True, spec.weights_only)
+        self.tables = [self.table]
+        self.stages = [self._process_batch]
+        self._kernel = DirectCall(class_rows, "process_batch")
+
+    @property
+    def least_probability(self) -> np.float32:
+        """Return the least probability before normalisation, 0 if scores are log odds."""
+        estimates_labels = self.rule.loss in (loss.SQUARED, loss.CLASSIC) and self.rule.checked
+        return np.float32(LEAST_SHARE / self._compared if estimates_labels else 0)
+
+    @abstractmethod
+    def _process_batch(self, task: BatchTask) -> None:
+        """Predict and learn a batch: the only stage."""
+
+
+class ClassScorers(RowLearner):
     """Score and train one scorer per class."""
 
     link: bool = False  # whether predictions pass through the logistic link
@@ -37,31 +72,13 @@ class ClassScorers(Reduction):
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.classes or 0
-        self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
-        self.learner_options = spec.binary
-        bits = spec.binary.bits
-        vw = spec.binary.layout == "vw"
-        width = gd.vw_width(self.classes) if vw else self.classes
-        if width > 1 << bits:
-            raise UsageError(
-                f"-b {bits} has {1 << bits} slots, too few for one feature of --{spec.name} {self.classes}: "
-                f"give at least -b {(self.classes - 1).bit_length() + 1}"
-            )
-        self.memory = SLOT_BYTES << bits
-        self.rows = np.uint64((1 << bits) // width)
-        self.crowding = Crowding(int(self.rows), bits, SLOT_BYTES)
-        gd.check_memory(bits, SLOT_BYTES)
-        # weight table with planes, `rows` rows of a weight for each class
-        self.table = gd.new_table(self.rule, bits, self.classes, width, True, spec.weights_only)
-        self.tables = [self.table]
+        super().__init__(spec, self.classes, self.classes)
         # one thread if updates change the label range or the regularisation that all classes share
         self.shares_penalty = self.rule.regularized and spec.vw_exact
         indivisible = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.shares_penalty
         shares = 1 if indivisible else thread_limit.processors()
         # for each thread the first and the end of its classes
         self.shares = split_range(self.classes, max(1, min(shares, self.classes // LEAST_CLASSES)))
-        self.stages = [self._process_batch]
-        self._kernel = DirectCall(class_rows, "process_batch")
 
     @property
     def limits(self) -> Float32s:
@@ -123,12 +140,6 @@ class ClassScorers(Reduction):
 
         self.share(run_share, [(t,) for t in range(len(self.shares))], n)
         return best, best_score, scores
-
-    @property
-    def least_probability(self) -> np.float32:
-        """Return the least probability of a class before normalisation, 0 if scores are log odds."""
-        estimates_labels = self.rule.loss in (loss.SQUARED, loss.CLASSIC) and self.rule.checked
-        return np.float32(LEAST_SHARE / self.classes if estimates_labels else 0)
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
