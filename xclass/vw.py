@@ -465,11 +465,7 @@ class _Session(Run):
         self._started = time.perf_counter()
         self.turn = exclusive.Exclusive()  # `Workspace` takes it for each call
         with contextlib.ExitStack() as closing:
-            closing.callback(self.console.end_bar)
-            self._prepare(contents, closing)
-            self._banner()
-            self._open_writers(closing)
-            self.model.reduction.report_to(self.console, self.reader.fraction_read)
+            self._begin(contents, closing)
             self._closing = closing.pop_all()
         self.prediction_type = self._prediction_type()
         self.inputs = Inputs(self.model, vw_text=True)

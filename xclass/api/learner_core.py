@@ -261,6 +261,23 @@ class LearnerCore:
         lists_names = self.config.reduction.labels == "multilabel" and self.names.class_list is not None
         return map(self._with_names, tasks) if lists_names and not self.spec.vw_exact else tasks
 
+    def tasks_of(
+        self, items: Iterable[Any], learn: bool, timed: Callable[[Iterator[BatchTask]], Iterable[BatchTask]] = iter
+    ) -> Iterator[Any]:
+        """Yield the tasks of pairs of a batch and its held-out examples, see `tasks`, and other items as they are.
+
+        `timed` returns the tasks of a batch that it is given.
+        """
+        clock = self.clock
+        for item in items:
+            if type(item) is not tuple:
+                yield item
+                continue
+            batch, held_out = item
+            for task in timed(self.tasks(batch, learn, clock, held_out)):
+                clock = float(task.clock[-1]) if task.batch.n else clock
+                yield task
+
     def _compare(self, tasks: Iterator[BatchTask]) -> Iterator[BatchTask]:
         """Yield tasks, after adding a note if no feature of most of the first examples was learned before."""
         first = next(tasks, None)
@@ -403,14 +420,8 @@ class LearnerCore:
 
     def _learn_in_stages(self, batches: Iterator[Batch]) -> Iterator[BatchTask]:
         """Learn from batches with each stage on a thread of its own, as a run does; yield the tasks in order."""
-
-        def tasks(clock: float) -> Iterator[BatchTask]:
-            for batch in batches:
-                for task in self.tasks(batch, True, clock):
-                    clock = float(task.clock[-1]) if task.batch.n else clock
-                    yield task
-
-        pipeline: Pipeline[BatchTask] = Pipeline(tasks(self.clock), self.reduction.stages)
+        tasks = self.tasks_of(((batch, None) for batch in batches), True)
+        pipeline: Pipeline[BatchTask] = Pipeline(tasks, self.reduction.stages)
         try:
             for task in pipeline:
                 self.count(task)

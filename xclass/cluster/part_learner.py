@@ -26,7 +26,6 @@ from ..data.batch import Batch
 from ..data.schema import Schema
 from ..errors import DataError
 from ..reductions.core import label_arrays
-from ..reductions.core.contract import BatchTask
 from ..reductions.core.spec import LearnerUse
 from ..run import passes
 from . import delta
@@ -147,12 +146,11 @@ class _Round:
     def run(self, count: int) -> bool:
         """Learn the examples that wait and the next ones; return whether there were any."""
         learner = self._learner
-        tasks = passes.tasks(learner, self._examples(count), True, learner.clock)
+        tasks = learner.tasks_of(self._examples(count), True)
         if learner.preview_size is not None:
             tasks = passes.previewed(tasks, learner.reduction)
         read = False
         for task in tasks:
-            assert isinstance(task, BatchTask)  # there are no save points
             self.counter.count(task)
             learner.progress.count(task)
             read = True

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import ModelContents
 from ..array_types import UInt8s
-from ..reductions.core.contract import BatchTask
-from ..run import passes
 from ..run import predictions as outputs
 from . import shards
 from .averaging import as_bytes, from_bytes
@@ -76,8 +74,7 @@ class PartPredictor(PredictingWorker):
         )
         reader = self._reader(learner, part)
         counter = Counter(learner, reader, counted)
-        for task in passes.tasks(learner, ((batch, None) for batch, _ in reader.after(0)), False, learner.clock):
-            assert isinstance(task, BatchTask)  # there are no save points
+        for task in learner.tasks_of(((batch, None) for batch, _ in reader.after(0)), False):
             outputs.write(writers, task, counter.count(task))
         for writer in writers.values():
             writer.close()

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api.learner_core import LearnerCore
 from ..cache.source import Source
 from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
@@ -130,28 +129,6 @@ class SavePoint(NamedTuple):
     by_data: bool  # whether a tag in the data names the file
     message: str  # message to show when the model is saved
     refusal: str = ""  # reason for not saving, or empty
-
-
-def tasks(
-    learner: LearnerCore,
-    items: Iterable[tuple[Batch, np.ndarray | None] | SavePoint],
-    learn: bool,
-    clock: float,
-    timed: Callable[[Iterator[BatchTask]], Iterable[BatchTask]] = iter,
-) -> Iterator[BatchTask | SavePoint]:
-    """Yield the tasks of batches with masks of held-out examples, and the save points between them.
-
-    `clock` is the sum of the weights of the labelled examples before, `timed` returns the tasks of a batch that it is
-    given.
-    """
-    for item in items:
-        if isinstance(item, SavePoint):
-            yield item
-            continue
-        batch, held_out = item
-        for task in timed(learner.tasks(batch, learn, clock, held_out)):
-            clock = float(task.clock[-1]) if task.batch.n else clock
-            yield task
 
 
 def previewed(items: Iterator[BatchTask | SavePoint], learner: Reduction) -> Iterator[BatchTask | SavePoint]:

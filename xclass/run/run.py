@@ -162,7 +162,7 @@ class Local(Engine):
                 run.model.preparation.keep_names = not run.reader.parsing
             return run.stopwatch.each("features", thread_limit.each(tasks))
 
-        return passes.tasks(run.model, run.stopwatch.each("source", stream), run.learning, run.model.clock, timed)
+        return run.model.tasks_of(run.stopwatch.each("source", stream), run.learning, timed)
 
     def preview(self) -> None:
         run, reduction = self.run, self.run.model.reduction
@@ -241,15 +241,9 @@ class Run:
         if jit.cache_problem():
             self.console.warn(jit.cache_problem())
         with contextlib.ExitStack() as closing:
-            closing.callback(self.console.end_bar)
             with interrupt_told(self.console.line, self.config.values()):
-                self._prepare(contents, closing)
-                self.counted_before = self.progress.examples
-                del contents
-                self._banner()
-                self._open_writers(closing)
+                self._begin(contents, closing)
                 self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
-                self.model.reduction.report_to(self.console, self.reader.fraction_read)
                 memory.check_address_space(memory.THREADS, remedy=", or give a smaller -b")
                 self.engine.compile()
             try:
@@ -269,8 +263,13 @@ class Run:
                 jit.note_compiled(warm_up.READING)
             return status
 
-    def _open_writers(self, closing: contextlib.ExitStack) -> None:
-        """Open the files of -p and -r; `closing` gives up what is not complete."""
+    def _begin(self, contents: ModelContents | None, closing: contextlib.ExitStack) -> None:
+        """Make the parts of the run, show how it begins, and open the files of -p and -r, which `closing` gives up."""
+        closing.callback(self.console.end_bar)
+        self._prepare(contents, closing)
+        self.counted_before = self.progress.examples
+        self._banner()
+        self.model.reduction.report_to(self.console, self.reader.fraction_read)
         self.writers = outputs.open_writers(self.config, self.model.names, self.model.reduction.lists_scores)
         for writer in self.writers.values():
             self._opened(writer.file, closing)
