@@ -23,7 +23,6 @@ from ..options.spelling import Spelling
 from ..system import output_file
 from ..system.printable import short_repr
 from ..text import malformed, parser, reader
-from ..text.label_detection import LabelDetector
 from . import configuration
 from .labels import KindOfLabels, of_examples, weights_of
 from .learner_core import LearnerCore
@@ -209,24 +208,14 @@ def path_of(given: str | PathLike[str]) -> str:
 
 
 def kind_of_labels(
-    files: reader.ReaderOptions, config: configuration.Config, lists: bool, first: bytes | reader.Peeked
+    files: reader.ReaderOptions, config: configuration.Config, lists: bool, first: reader.Peeked | Sequence[bytes]
 ) -> KindOfLabels:
-    """Return of which kind the labels of the first file, or of standard input, are.
+    """Return of which kind the labels of the first file are, for a learner with these options, see `detect.detected`.
 
-    `config` is that of the learner, and `first` are the first lines, or gets what is taken of data that can be read
-    only once. Without `lists`, they are not examined for lists.
+    Without `lists`, they are not examined for lists.
     """
-    again = bool(files.data) and not reader.is_pipe(reader.first_of(files.data))
-    detector = LabelDetector(read_on=again, only_names=True, lists=lists)
-    lines = detect.FormatLabels(detector, files, "indexing" in config.given, config.reduction.labels == "multilabel")
-    if isinstance(first, reader.Peeked):
-        reader.peek_labels(files.data, lines, first)
-    else:
-        for line in first.split(b"\n"):
-            lines.add(line)
-    lines.end()
-    detector.end()
-    return KindOfLabels.of(detector)
+    numbered, of_lists = "indexing" in config.given, config.reduction.labels == "multilabel"
+    return KindOfLabels.of(detect.detected(files, first, numbered, of_lists, only_names=True, lists=lists))
 
 
 # VW reads most decimal numbers with a small error, because it accumulates their digits in float32. A number with the

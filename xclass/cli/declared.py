@@ -127,24 +127,16 @@ def add_implied_options(
 
     def detected(only_names: bool = False) -> LabelDetector:
         """Return what the labels of the first lines are."""
-        from_file = bool(given.get("data"))
-        read_on = from_file and not reader.is_pipe(reader.first_of(given["data"]))
-        labels = LabelDetector(read_on, only_names, may_be_lists or not only_names)
+        first: reader.Peeked | Sequence[bytes] = peeked
         options = reader.ReaderOptions(
             **{name: given[name] for name in options_of(reader.ReaderOptions) if name in given}
         )
-        lines: Sequence[bytes] | None = None
-        if first_lines is not None and from_file:
-            path, lines = first_lines()
+        if first_lines is not None and options.data:
+            path, first = first_lines()
             options = dataclasses.replace(options, data=(path,))  # of a pattern
         lists = any(record.labels == "multilabel" and record.name in given for record in reductions)
-        data = detect.FormatLabels(labels, options, "indexing" in given, lists)
-        for line in lines or ():
-            data.add(line)
-        if lines is None:
-            reader.peek_labels(given.get("data"), data, peeked)
-        data.end()
-        labels.end()
+        either = may_be_lists or not only_names
+        labels = detect.detected(options, first, "indexing" in given, lists, only_names, either)
         if labels.list and not may_be_lists:
             raise UsageError(f"{FIRST_LIST.format(shown(labels.list))}; {LEARN_LISTS}; {DECIMALS}")
         return labels

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,6 +200,28 @@ def key(options: reader.ReaderOptions, schema: Schema) -> dict[str, Any]:
     labels = [[path, os.path.getsize(path), os.stat(path).st_mtime_ns] for path in beside if path is not None]
     columns = schema.to_bytes().decode() if schema.is_known else None
     return {**options.meaning(), "schema": columns, **({"label_file": labels} if labels else {})}
+
+
+def detected(
+    options: reader.ReaderOptions, first: reader.Peeked | Sequence[bytes], numbered: bool, of_lists: bool,
+    only_names: bool, lists: bool,
+) -> LabelDetector:  # fmt: skip
+    """Return what the labels of the first file, or of standard input, are.
+
+    `first` are the first lines, or gets what is taken of data that can be read only once. `numbered` and `of_lists` are
+    those of `FormatLabels`, the others those of `LabelDetector`.
+    """
+    again = bool(options.data) and not reader.is_pipe(reader.first_of(options.data))
+    labels = LabelDetector(again, only_names, lists)
+    lines = FormatLabels(labels, options, numbered, of_lists)
+    if isinstance(first, reader.Peeked):
+        reader.peek_labels(options.data, lines, first)
+    else:
+        for line in first:
+            lines.add(line)
+    lines.end()
+    labels.end()
+    return labels
 
 
 class FormatLabels:

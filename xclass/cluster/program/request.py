@@ -108,7 +108,7 @@ def kind_of_labels(
     """Return of which kind the labels of the data are, by the first lines, which a node of the cluster reads."""
     text = session.call(shards.first_lines, os.getcwd(), found.paths[0])
     options = dataclasses.replace(reading, data=found.paths[:1])
-    return files.kind_of_labels(options, asked.learner.core.config, lists, text)
+    return files.kind_of_labels(options, asked.learner.core.config, lists, text.split(b"\n"))
 
 
 def run_config(
