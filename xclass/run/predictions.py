@@ -78,6 +78,7 @@ class ClassNames(NamedTuple):
     named: bool  # whether classes are written as names, and not as numbers
     start: np.ndarray  # int64[classes + 2]
     text: np.ndarray  # uint8[...], the names one after the other
+    longest: int  # bytes of the longest name
 
 
 POWERS = _powers()
@@ -267,35 +268,42 @@ def simple_lines(
 
 
 @jit
-def label_lines(
+def list_lines(
+    scores: Float32s,
     labels: Int64s,
     start: Int64s,
-    space_last: bool,
+    has_rest: bool,
+    scored: bool,
+    spaced: bool,
     names: ClassNames,
-    longest_name: Int,
     text: UInt8s,
     tag_start: Int64s,
     tag_end: Int64s,
     row: Int,
     out: UInt8s,
 ) -> tuple[Int, Int]:
-    """Write lines with a list of labels each as `simple_lines` does, and a space after the list if `space_last`.
+    """Write lines with a list of labels each, or of label:score if `scored`, as `simple_lines` does.
 
-    `labels` are those of all examples; example i has `start[i]:start[i + 1]`. No name is longer than `longest_name`
-    bytes.
+    `scores` and `labels` are those of all examples; example i has `start[i]:start[i + 1]`. `has_rest` says whether the
+    last score of each example is that of all other classes, which have no name. `spaced` asks for a space, too: before
+    a list of scores, or after one of labels.
     """
     at: Int = 0
     while row < len(tag_start):
         size = start[row + 1] - start[row]
-        space = size * (MAX_SCORE_BYTES + longest_name) + MAX_NUMBER_BYTES + tag_end[row] - tag_start[row]
+        space = size * (MAX_SCORE_BYTES + names.longest) + MAX_NUMBER_BYTES + tag_end[row] - tag_start[row]
         if at + space > len(out):
             break
         for i in range(start[row], start[row + 1]):
-            if i > start[row]:
-                out[at] = COMMA
+            if i > start[row] or (scored and spaced):
+                out[at] = SPACE if scored else COMMA
                 at += 1
-            at = put_class(out, at, labels[i], names)
-        if space_last:
+            if not has_rest or i < start[row + 1] - 1:
+                at = put_class(out, at, labels[i], names)
+            if scored:
+                out[at] = COLON
+                at = put_general(out, at + 1, scores[i])
+        if spaced and not scored:
             out[at] = SPACE
             at += 1
         at = put_tag(out, at, text, tag_start[row], tag_end[row])
@@ -303,50 +311,7 @@ def label_lines(
     return row, at
 
 
-@jit
-def score_lines(
-    scores: Float32s,
-    labels: Int64s,
-    start: Int64s,
-    has_rest: bool,
-    raw: bool,
-    names: ClassNames,
-    longest_name: Int,
-    text: UInt8s,
-    tag_start: Int64s,
-    tag_end: Int64s,
-    row: Int,
-    out: UInt8s,
-) -> tuple[Int, Int]:
-    """Write lines with a list of label:score each as `label_lines` does.
-
-    `scores` and `labels` are those of all examples; example i has `start[i]:start[i + 1]`. `has_rest` says whether the
-    last score of each example is that of all other classes, which have no name. `raw` asks for a
-    space before the list, too.
-    """
-    at: Int = 0
-    while row < len(tag_start):
-        space = (
-            (start[row + 1] - start[row]) * (MAX_SCORE_BYTES + longest_name)
-            + MAX_NUMBER_BYTES
-            + tag_end[row]
-            - tag_start[row]
-        )
-        if at + space > len(out):
-            break
-        for i in range(start[row], start[row + 1]):
-            if raw or i > start[row]:
-                out[at] = SPACE
-                at += 1
-            if not has_rest or i < start[row + 1] - 1:
-                at = put_class(out, at, labels[i], names)
-            out[at] = COLON
-            at = put_general(out, at + 1, scores[i])
-        at = put_tag(out, at, text, tag_start[row], tag_end[row])
-        row += 1
-    return row, at
-
-
+NO_SCORES = np.empty(0, np.float32)
 KINDS = ("simple", "multiclass", "multilabel", "scores", "raw_scores", "vw_labels")
 BUFFER = 1 << 20  # bytes that are formatted before they are written
 
@@ -369,8 +334,7 @@ class LineFormatter:
         self._names, self._blank = () if names is None else names, blank
         self._encoded = 0  # number of names in `_class_names`
         named = names is not None and kind in ("multiclass", "multilabel", "scores")
-        self._class_names = ClassNames(named, np.zeros(2, np.int64), np.empty(0, np.uint8))
-        self._longest_name = 0  # bytes of the longest name
+        self._class_names = ClassNames(named, np.zeros(2, np.int64), np.empty(0, np.uint8), 0)
         self._out = np.empty(BUFFER, np.uint8)
 
     def pieces(
@@ -399,7 +363,7 @@ class LineFormatter:
             start = np.arange(batch.n + 1)
         line_size = int((batch.tag_end - batch.tag_start).max()) + MAX_NUMBER_BYTES
         if start is not None:
-            line_size += int((start[1:] - start[:-1]).max()) * (MAX_SCORE_BYTES + self._longest_name)
+            line_size += int((start[1:] - start[:-1]).max()) * (MAX_SCORE_BYTES + self._class_names.longest)
         if line_size > len(self._out):
             self._out = np.empty(line_size, np.uint8)
         row: Int = 0
@@ -408,11 +372,11 @@ class LineFormatter:
                 row, size = simple_lines(np.asarray(values, np.float64), *tags, row, self._out)
             else:
                 assert labels is not None and start is not None
-                rest = (self._class_names, self._longest_name, *tags, row, self._out)
-                if scores is None:
-                    row, size = label_lines(labels, start, self.kind == "vw_labels", *rest)
-                else:
-                    row, size = score_lines(scores, labels, start, has_rest, self.kind == "raw_scores", *rest)
+                row, size = list_lines(
+                    NO_SCORES if scores is None else scores, labels, start, has_rest and scores is not None,
+                    scores is not None, self.kind in ("vw_labels", "raw_scores"), self._class_names, *tags, row,
+                    self._out,
+                )  # fmt: skip
             yield self._out[:size].data
 
     def _encode_new_names(self) -> None:
@@ -424,8 +388,8 @@ class LineFormatter:
         old = self._class_names
         ends = old.start[-1] + np.cumsum([len(name) for name in new_names])
         text = np.concatenate((old.text, np.frombuffer(b"".join(new_names), np.uint8)))
-        self._class_names = old._replace(start=np.concatenate((old.start, ends)), text=text)
-        self._longest_name = max(self._longest_name, *map(len, new_names))
+        longest = max(old.longest, *map(len, new_names))
+        self._class_names = ClassNames(old.named, np.concatenate((old.start, ends)), text, longest)
 
 
 class PredictionWriter(LineFormatter):
