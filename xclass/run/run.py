@@ -40,6 +40,7 @@ from . import passes, timing, warm_up
 from . import predictions as outputs
 from .checkpoints import Saver
 from .inspect import tree_dump
+from .options import RunOptions
 from .passes import SavePoint
 from .report import banner, console, table_occupancy
 from .report.console import Console
@@ -217,7 +218,7 @@ class Run:
         new_saver: type[Saver] = Saver,
     ) -> None:
         self.config = config
-        self.options: Any = config.run
+        self.options: RunOptions = config.run
         self.learning = not config.run.testonly
         self.notes = notes
         self.console = console or Console(config.run.quiet)
