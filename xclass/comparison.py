@@ -100,10 +100,8 @@ def read_summary(path: str) -> ComparedRun:
 def read_labels(source: reader.ReaderOptions) -> DataLabels:
     path = " ".join(source.data)
     names = Names((), growing=True)
-    batches = reader.Reader(
-        source, parser.ParserOptions(learn_names=True), files.HASH_BITS, "multiclass", names=names,
-        choose=detect.chooser(source),
-    )  # fmt: skip
+    of_lines = parser.Parser(parser.ParserOptions(learn_names=True), files.HASH_BITS, "multiclass", names=names)
+    batches = reader.Reader(source, of_lines, choose=detect.chooser(source))
     found, tags = [np.empty(0)], list[str]()
     try:
         for batch in batches:

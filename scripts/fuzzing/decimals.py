@@ -114,7 +114,7 @@ def read(case: Case) -> list[float | None]:
     source = reader.ReaderOptions(format=form, column_kind=("x:number",) if case.place == "csv" else ())
     rules = parser.ParserOptions(noconstant=True, on_bad_line="skip", learn_names=form == "xmc")
     batches = reader.Reader(
-        source, rules, 18, "multiclass" if form == "xmc" else "simple", stream=io.BytesIO(content(case)),
+        source, parser.Parser(rules, 18, "multiclass" if form == "xmc" else "simple"), stream=io.BytesIO(content(case)),
         choose=detect.chooser(source),
     )  # fmt: skip
     result: list[float | None] = [None] * len(case.texts)

@@ -146,7 +146,7 @@ def reading(train: str, test: str, *words: str) -> None:
             return
         source = reader.ReaderOptions(data=(train,), format=form)
         rules = parser.ParserOptions(learn_names=form != "libsvm", **given)
-        for _ in reader.Reader(source, rules, 24, "multiclass", choose=detect.chooser(source)):
+        for _ in reader.Reader(source, parser.Parser(rules, 24, "multiclass"), choose=detect.chooser(source)):
             pass
 
     jit.activate(hide_scipy=False)

@@ -55,7 +55,7 @@ def assert_same(actual: Batch, expected: Batch) -> None:
 def source(path, file=None, *, labels="multiclass", bits=18, passes=1, limit=None, kill=False, **parse):
     """A `Source` and the text's reader."""
     options = parser.ParserOptions(**parse)
-    text = reader.Reader(reader.ReaderOptions(data=(str(path),)), options, bits, labels)
+    text = reader.Reader(reader.ReaderOptions(data=(str(path),)), parser.Parser(options, bits, labels))
     key = cache.make_key(options, bits, labels, None, None, limit)
     chosen = cache.CacheOptions(cache_file=None if file is None else str(file), kill_cache=kill)
     return cache.Source(text, chosen, key, not options.noconstant, passes)

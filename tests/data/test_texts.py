@@ -121,7 +121,7 @@ def indices_of(batches) -> list[list[int]]:
 def read(text: str, form: str, given_options, **of_reader) -> list[list[int]]:
     of_reader = reader.ReaderOptions(format=form, **of_reader)
     source = reader.Reader(
-        of_reader, parser.ParserOptions(learn_names=True, **given_options), BITS, "multiclass",
+        of_reader, parser.Parser(parser.ParserOptions(learn_names=True, **given_options), BITS, "multiclass"),
         stream=io.BytesIO(text.encode()), choose=detect.chooser(of_reader),
     )  # fmt: skip
     return indices_of(list(source))

@@ -28,7 +28,7 @@ def read(data: bytes, fmt: str, block_bytes: int = 1 << 16, column: str | None =
     source, schema = reader.ReaderOptions(format=fmt, label_column=column), Schema()
     schema.room = 0  # names of JSON lines keep no kind
     source = reader.Reader(
-        source, parser.ParserOptions(**options), BITS, "multiclass", stream=io.BytesIO(data),
+        source, parser.Parser(parser.ParserOptions(**options), BITS, "multiclass"), stream=io.BytesIO(data),
         choose=detect.chooser(source, schema), block_bytes=block_bytes,
     )  # fmt: skip
     source.name = "f"

@@ -17,7 +17,7 @@ def read(path, lines, on_bad_line="stop", dense="e"):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     options = reader.ReaderOptions(data=(str(path),))
     text = reader.Reader(
-        options, parser.ParserOptions(dense=(dense,), on_bad_line=on_bad_line), 18, "multiclass",
+        options, parser.Parser(parser.ParserOptions(dense=(dense,), on_bad_line=on_bad_line), 18, "multiclass"),
         choose=detect.chooser(options),
     )  # fmt: skip
     return list(text), text
@@ -61,5 +61,9 @@ def test_rows_that_are_malformed_are_bad_lines(tmp_path):
         path.write_text('{"label": 1, "e": [1, 2], "e": [3, 4]}\n')
         options = reader.ReaderOptions(data=(str(path),))
         list(
-            reader.Reader(options, parser.ParserOptions(dense=("e",)), 18, "multiclass", choose=detect.chooser(options))
+            reader.Reader(
+                options,
+                parser.Parser(parser.ParserOptions(dense=("e",)), 18, "multiclass"),
+                choose=detect.chooser(options),
+            )
         )

@@ -119,8 +119,8 @@ def read(data: bytes, fmt: str) -> None:
         for line in data.split(b"\n")[:-1]:
             labels.add(line)
     source = reader.Reader(
-        options, parser.ParserOptions(learn_names=True, on_bad_line="skip"), 18, "multiclass", stream=Pipe(data),
-        choose=detect.chooser(options),
+        options, parser.Parser(parser.ParserOptions(learn_names=True, on_bad_line="skip"), 18, "multiclass"),
+        stream=Pipe(data), choose=detect.chooser(options),
     )  # fmt: skip
     with contextlib.suppress(DataError, UsageError):
         for _ in source:

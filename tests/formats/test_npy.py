@@ -26,7 +26,8 @@ def read(path, names=False, on_bad_line="stop", block_bytes=None, **options):
     """The rows, labels and lines of a file, and the reader."""
     given_options = reader.ReaderOptions(data=(str(path),), **options)
     text = reader.Reader(
-        given_options, parser.ParserOptions(learn_names=names, on_bad_line=on_bad_line), 18, "multiclass",
+        given_options,
+        parser.Parser(parser.ParserOptions(learn_names=names, on_bad_line=on_bad_line), 18, "multiclass"),
         block_bytes=block_bytes, choose=detect.chooser(given_options),
     )  # fmt: skip
     batches = [(batch.dense.copy(), batch.label.copy(), batch.line.copy()) for batch in text]
@@ -222,7 +223,13 @@ def test_a_run_learns_and_predicts_arrays_and_notices_new_labels(tmp_path, monke
     with pytest.raises(UsageError, match="names one file, and there are several"):
         np.save("b.npy", ROWS)
         read_options = reader.ReaderOptions(data=("train.npy", "b.npy"), label_file="x.npy")
-        list(reader.Reader(read_options, parser.ParserOptions(), 18, "multiclass", choose=detect.chooser(read_options)))
+        list(
+            reader.Reader(
+                read_options,
+                parser.Parser(parser.ParserOptions(), 18, "multiclass"),
+                choose=detect.chooser(read_options),
+            )
+        )
 
 
 def test_a_pattern_that_matches_rows_and_their_labels_stands_for_the_rows(tmp_path):

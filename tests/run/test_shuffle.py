@@ -23,7 +23,9 @@ def path(tmp_path_factory):
 
 def batches(path, block_bytes=None):
     for batch in reader.Reader(
-        reader.ReaderOptions(data=(path,)), parser.ParserOptions(), 18, "multiclass", block_bytes=block_bytes
+        reader.ReaderOptions(data=(path,)),
+        parser.Parser(parser.ParserOptions(), 18, "multiclass"),
+        block_bytes=block_bytes,
     ):
         yield batch, batch.line % 10 == 0
 

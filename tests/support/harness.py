@@ -19,7 +19,7 @@ from xclass.options import resolve as config
 from xclass.reductions.core import base
 from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.spec import LearnerSpec
-from xclass.text import reader
+from xclass.text import parser, reader
 
 
 class Example(NamedTuple):
@@ -55,8 +55,8 @@ def batch_of(settled: config.Config, text: str) -> Batch:
     labels = configuration.label_range(settled)
     content = io.BytesIO(text.encode())
     batches = reader.Reader(
-        settled.reader, settled.parser, settled.learner.bits, settled.reduction.labels, *labels, block_bytes=1 << 20,
-        stream=content,
+        settled.reader, parser.Parser(settled.parser, settled.learner.bits, settled.reduction.labels, *labels),
+        block_bytes=1 << 20, stream=content,
     )  # fmt: skip
     (batch,) = batches
     crosser = interactions.Crosser(settled.interactions)

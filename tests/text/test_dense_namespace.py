@@ -122,7 +122,9 @@ def test_blocks_and_the_cache_have_the_rows_of_a_file(tmp_path, first):
         )
     )
     options = parser.ParserOptions(dense=("e",))
-    text = reader.Reader(reader.ReaderOptions(data=(str(path),)), options, 18, "multiclass", block_bytes=1 << 13)
+    text = reader.Reader(
+        reader.ReaderOptions(data=(str(path),)), parser.Parser(options, 18, "multiclass"), block_bytes=1 << 13
+    )
     key = cache.make_key(options, 18, "multiclass", None, None, None)
     source = cache.Source(text, cache.CacheOptions(cache_file=str(tmp_path / "cache")), key, True, 2)
     for _ in range(2):

@@ -337,8 +337,8 @@ def of_format(form: str, text: str, **options):
     """The examples of a text in a format as one batch, and the names of the labels."""
     source, names = reader.ReaderOptions(format=form), Names((), options.get("learn_names", False))
     batches = reader.Reader(
-        source, parser.ParserOptions(**options), 18, "multilabel", 0, 9, stream=io.BytesIO(text.encode()), names=names,
-        choose=detect.chooser(source),
+        source, parser.Parser(parser.ParserOptions(**options), 18, "multilabel", 0, 9, names=names),
+        stream=io.BytesIO(text.encode()), choose=detect.chooser(source),
     )  # fmt: skip
     (batch,) = batches
     return batch, names.names

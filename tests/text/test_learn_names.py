@@ -65,12 +65,9 @@ def test_names_are_numbered_as_they_come(words, block_bytes, weighted):
 def _read(text: bytes, names, block_bytes: int) -> list[int]:
     batches = reader.Reader(
         reader.ReaderOptions(),
-        parser.ParserOptions(learn_names=True),
-        14,
-        "multiclass",
+        parser.Parser(parser.ParserOptions(learn_names=True), 14, "multiclass", names=names),
         block_bytes=block_bytes,
         stream=io.BytesIO(text),
-        names=names,
     )
     return [int(label) for batch in batches for label in batch.label]
 

@@ -57,7 +57,9 @@ class Trickle(io.RawIOBase):
 def read(path=None, **facts):
     facts.setdefault("stream", None)
     rules = parser.ParserOptions(on_bad_line=facts.pop("on_bad_line", "stop"))
-    return reader.Reader(reader.ReaderOptions(None if path is None else str(path)), rules, 18, "multiclass", **facts)
+    return reader.Reader(
+        reader.ReaderOptions(None if path is None else str(path)), parser.Parser(rules, 18, "multiclass"), **facts
+    )
 
 
 def whole(batches) -> dict:

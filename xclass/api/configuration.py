@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..binary import gd
-from ..data import feature_names, interactions, namespaces, texts
+from ..data import class_names, feature_names, interactions, namespaces, texts
 from ..data.feature_names import Hashing
 from ..errors import UsageError
 from ..model import model_header
@@ -171,6 +171,13 @@ def feature_bits(config: Config) -> int:
     bits: int = config.learner.bits
     grows = getattr(getattr(config, config.reduction.name), "max_doublings", None)
     return max(bits, BITS_IF_GROWING) if grows and bits >= LEAST_BITS_IF_GROWING else bits
+
+
+def parser_of(config: Config, labels: LabelRange, names: class_names.Names, learning: bool = False) -> parser.Parser:
+    """Return a parser of examples for a learner that accepts these labels; `learning` is as in `Parser`."""
+    made = parser.Parser(config.parser, feature_bits(config), config.reduction.labels, *labels, names)
+    made.learning = learning
+    return made
 
 
 def hashing(config: Config, identity: bool = False, vw_text: bool = False) -> Hashing:

@@ -85,8 +85,8 @@ def read_vw(
         raise UsageError(f"labels: {labels!r} is none of {', '.join(map(repr, KINDS))}")
     source = options_of(paths, format, label_column=label_column, **columns)
     jit.activate(hide_scipy=False)
-    options = parser.ParserOptions(noconstant=noconstant)
-    batches = reader.Reader(source, options, HASH_BITS, KINDS[labels], choose=detect.chooser(source))
+    of_lines = parser.Parser(parser.ParserOptions(noconstant=noconstant), HASH_BITS, KINDS[labels])
+    batches = reader.Reader(source, of_lines, choose=detect.chooser(source))
     names = {"-d": "read_vw()", "--learn_names": "learn_file() of a Learner"}  # which needs no option for names
     spelling = Spelling(lambda complete: {**configuration.keywords(complete), **names})
     try:
@@ -153,12 +153,9 @@ def read(
     config, names, schema = core.config, core.names, core.schema
     growing, names.growing = names.growing, names.growing and learn
     before = schema.copy(fixed=not learn)
-    opened = reader.Reader(
-        source, config.parser, configuration.feature_bits(config), config.reduction.labels,
-        *core.label_range, names=names, peeked=peeked,
-        choose=detect.chooser(source, schema if learn else before, config.given),
-    )  # fmt: skip
-    opened.parser.learning = learn
+    of_lines = configuration.parser_of(config, core.label_range, names, learn)
+    choose = detect.chooser(source, schema if learn else before, config.given)
+    opened = reader.Reader(source, of_lines, peeked=peeked, choose=choose)
     core.read_from(opened)
     labelled, begun = not learn, False
     try:

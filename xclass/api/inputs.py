@@ -23,7 +23,7 @@ from ..text import parser
 from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.malformed import LEARN_LISTS
 from . import unknown_features
-from .configuration import feature_bits, hashing, note_about_rows
+from .configuration import feature_bits, hashing, note_about_rows, parser_of
 from .labels import KindOfLabels, LabelConverter, are_lists, are_names, is_list, one_by_one, weights_of
 from .learner_core import LearnerCore
 
@@ -89,8 +89,7 @@ class Inputs:
 
     @cached_property
     def _parser(self) -> parser.Parser:
-        kind, bits = self._config.reduction.labels, feature_bits(self._config)
-        of_texts = parser.Parser(self._config.parser, bits, kind, *self._label_range, self._names)
+        of_texts = parser_of(self._config, self._label_range, self._names)
         of_texts.notes = self.notes
         return of_texts
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api.configuration import Config, feature_bits
+from ..api.configuration import Config, parser_of
 from ..array_types import Int64s
 from ..data import batch_ops
 from ..data.batch import Batch
@@ -34,7 +34,7 @@ from ..errors import DataError, UsageError
 from ..formats import detect, npy
 from ..reductions.core.spec import LabelRange
 from ..system import streams
-from ..text import reader, urls
+from ..text import parser, reader, urls
 from ..text.text_format import TextFormat
 from .session import Session
 
@@ -199,16 +199,13 @@ class PartReader:
         """Yield the batches of the examples after a position, 0 for all, with the position of each, int64[n]."""
         config = self._config
         options = replace(config.reader, data=self.part.paths)
-        text = self.reader = reader.Reader(
-            options, config.parser, feature_bits(config), config.reduction.labels, *self._label_range,
-            names=self._names, choose=detect.chooser(options, self.schema, config.given),
-        )  # fmt: skip
-        text.parser.learning, text.parser.predicting = not config.run.testonly, config.run.testonly
+        of_lines = parser_of(config, self._label_range, self._names, learning=not config.run.testonly)
+        of_lines.predicting = config.run.testonly
+        choose = detect.chooser(options, self.schema, config.given)
+        text = self.reader = reader.Reader(options, of_lines, choose=choose)
         data = config.reader.data or self.part.paths
-        first = reader.Reader(
-            replace(config.reader, data=data[:1]), config.parser, 18, "simple",
-            choose=detect.chooser(config.reader, self.schema),
-        )  # fmt: skip
+        one, choose = replace(config.reader, data=data[:1]), detect.chooser(config.reader, self.schema)
+        first = reader.Reader(one, parser.Parser(config.parser, 18, "simple"), choose=choose)
         if not isinstance(data[0], urls.VirtualFile) and (
             self.part.begin or self.part.end or data[0] != self.part.paths[0]
         ):

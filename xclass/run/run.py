@@ -21,7 +21,7 @@ import numpy as np
 
 from ..abilities import find
 from ..api import model_contents, progress_table
-from ..api.configuration import Config, chosen_name, feature_bits
+from ..api.configuration import Config, chosen_name, feature_bits, parser_of
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import ModelContents
 from ..api.progress import Progress
@@ -545,13 +545,11 @@ def _opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: Pee
     # of a run that predicts, nothing is kept, so that nothing has to be examined before the first prediction
     schema = learner.schema.copy(fixed=True) if config.run.testonly else learner.schema
     empty = io.BytesIO() if config.run.no_stdin and not config.reader.data else None
-    text = Reader(
-        config.reader, config.parser, feature_bits(config), kind, *labels, stream=empty, names=learner.names,
-        peeked=peeked, choose=detect.chooser(config.reader, schema, config.given),
-    )  # fmt: skip
+    of_lines = parser_of(config, labels, learner.names, learning=not config.run.testonly)
+    choose = detect.chooser(config.reader, schema, config.given)
+    text = Reader(config.reader, of_lines, stream=empty, peeked=peeked, choose=choose)
     o = config.run
     text.parser.predicting = (o.predictions is not None or o.raw_predictions is not None) and not o.vw_exact
-    text.parser.learning = not config.run.testonly
     of_passes = config.passes
     continued = of_passes.initial_pass_length is not None and of_passes.passes == 1
     limit = None if continued else of_passes.examples

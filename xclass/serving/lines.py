@@ -7,7 +7,6 @@ no name has; `unmarked` takes the marks off, for clients that do not know them.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -93,10 +92,9 @@ class LineHandler:
         self._needs_no_bar = core.config.run.vw_exact
         kind = predictions.kind_of_predictions(core.config, listing, core.reduction.lists_scores)
         self._lines = predictions.LineFormatter(kind, core.names.class_list, core.config.run.vw_exact, BLANK)
-        options = dataclasses.replace(core.config.parser, on_bad_line="skip")
-        bits, labels = configuration.feature_bits(core.config), core.config.reduction.labels
-        self._parser = parser.Parser(options, bits, labels, *core.label_range, core.names)
-        self._parser.learning, self._parser.notes = self.learns, core.notes
+        config = core.config.with_values({"on_bad_line": "skip"})
+        self._parser = configuration.parser_of(config, core.label_range, core.names, self.learns)
+        self._parser.notes = core.notes
         self._scanner = self._parser.scanner()
 
     def learns_from(self, text: bytes) -> bool:

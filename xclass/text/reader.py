@@ -28,7 +28,6 @@ import numpy as np
 
 from ..array_types import UInt8s
 from ..data.batch import Batch, Pool
-from ..data.class_names import Names
 from ..errors import NO_SUCH_FILE, DataError, UsageError
 from ..options.declare import OptionGroup, option
 from ..options.files import STDIN
@@ -216,10 +215,9 @@ class LineDetector(Protocol):
 class Reader:
     """Iterate over the batches of one or several files; iterating again reads the files again.
 
-    The arguments that are not named here are those of `parser.Parser`.
-
     Parameters
     ----------
+    of_lines : parses the blocks of the files
     stream : what is read instead of the files
     peeked : what was taken from the data before, see `peek_labels`; None for nothing
     choose : returns the format of the data by the beginning of a file; all files have that of the first one
@@ -238,22 +236,16 @@ class Reader:
     def __init__(
         self,
         options: ReaderOptions,
-        parse: parser.ParserOptions,
-        bits: int,
-        labels: str,
-        lowest: int | None = None,
-        highest: int | None = None,
-        range_option: str = "",
+        of_lines: parser.Parser,
         block_bytes: int | None = None,
         stream: ByteStream | None = None,
-        names: Names | None = None,
         peeked: Peeked | None = None,
         choose: Chooser = vw_text,
     ) -> None:
         self._peeked = peeked or Peeked()
         self._choose = choose
         self.format: TextFormat | None = None
-        self.parser = parser.Parser(parse, bits, labels, lowest, highest, range_option, names)
+        self.parser = of_lines
         self.paths: tuple[str | None, ...] = (options.data,) if isinstance(options.data, str) else options.data
         self.paths = tuple(self.paths or (None,))
         self.name: str = self.paths[0] or "stdin"

@@ -29,6 +29,7 @@ from ..options.declare import Facts, Option, SearchRange, as_words, options_of, 
 from ..reductions.core.spec import LearnerUse
 from ..run import passes
 from ..text import reader as text
+from ..text.parser import Parser
 from .options import LIST_METRICS, METRICS
 
 WHOLE = 32  # bits of a feature's hash
@@ -57,9 +58,8 @@ class SearchStream:
         labels = configuration.label_range(config)
         names = class_names.Names(tuple(config.parser.label_names()), config.parser.learn_names)
         kind = config.reduction.labels
-        parsed = text.Reader(
-            files, config.parser, WHOLE, kind, *labels, names=names, peeked=peeked, choose=detect.chooser(files)
-        )
+        of_lines = Parser(config.parser, WHOLE, kind, *labels, names)
+        parsed = text.Reader(files, of_lines, peeked=peeked, choose=detect.chooser(files))
         parsed.preview()
         key = cache.make_key(config.parser, WHOLE, kind, labels.lowest, labels.highest, None)
         key.update(detect.key(files, Schema()))
