@@ -25,11 +25,11 @@ import numpy as np
 from .abilities.find import ability
 from .abilities.merge.sources import Sources, not_continued
 from .api import configuration, files, model_contents
+from .api.example_notes import learned_columns, shifted
 from .api.learner import Learner
 from .api.learner_core import LearnerCore
 from .api.model_contents import LARGEST_COUNT, ModelContents
 from .api.progress import SUMS
-from .api.unknown_features import learned_columns, shifted
 from .binary import merging
 from .data import class_names, feature_names, schema
 from .errors import ModelError, UsageError, XclassWarning

@@ -22,7 +22,7 @@ from ..system.printable import short_repr
 from ..text import parser
 from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.malformed import LEARN_LISTS
-from . import unknown_features
+from . import example_notes
 from .configuration import feature_bits, hashing, note_about_rows, parser_of
 from .labels import KindOfLabels, LabelConverter, are_lists, are_names, is_list, one_by_one, weights_of
 from .learner_core import LearnerCore
@@ -397,7 +397,7 @@ class Inputs:
         if learn not in self._matrix_seen and core is not None:
             self._matrix_seen.add(learn)
             advice = "load_svmlight_file(..., zero_based=True) keeps the numbers that a file has"
-            self._note_once(unknown_features.shifted(core, table.first_columns(), self._rule, "the matrix", advice))
+            self._note_once(example_notes.shifted(core, table.first_columns(), self._rule, "the matrix", advice))
 
     def _note_once(self, note: str) -> None:
         if note and note not in self._noted:

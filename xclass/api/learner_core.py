@@ -35,12 +35,10 @@ from ..system.pipeline import Pipeline
 from ..text.text_format import TextFormat, advice
 from . import configuration, labels
 from .configuration import Config
-from .example_notes import ExampleNotes
-from .label_check import LabelCheck
+from .example_notes import ExampleNotes, LabelCheck, UnknownFeatures, shifted
 from .model_contents import ModelContents
 from .preparation import Preparation
 from .progress import VW, Progress
-from .unknown_features import UnknownFeatures, shifted
 
 FEW = 256  # examples that a stream begins with, see `learns_singly`
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..api import inputs, results, unknown_features
+from ..api import example_notes, inputs, results
 from ..api.inputs import Documents
 from ..api.labels import one_by_one
 from ..api.learner import Learner
@@ -160,7 +160,7 @@ def predict(learner: Learner, requests: Sequence[ExampleRequest]) -> list[JsonOb
         if 2 * reply.unknown > reply.looked_at and not reply.request.before:
             first = reply.request.examples[0]
             text = first if isinstance(first, str) else ""  # the message says where its words were learned
-            reply.notes.append(unknown_features.message(learner.core, reply.unknown, reply.looked_at, text))
+            reply.notes.append(example_notes.message(learner.core, reply.unknown, reply.looked_at, text))
     return [reply.result() for reply in replies]
 
 

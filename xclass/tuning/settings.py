@@ -17,7 +17,7 @@ import numpy as np
 
 from ..api import configuration
 from ..api.configuration import Config
-from ..api.label_check import LabelCheck
+from ..api.example_notes import LabelCheck
 from ..cache import source as cache
 from ..cache.cache_file import CacheReader as CacheReader
 from ..data import batch_ops, class_names
