@@ -6,6 +6,8 @@ from command import learn
 from versus import needs_vw, run_vw, table
 
 from xclass.api import progress as stats
+from xclass.data import batch_ops
+from xclass.reductions.core.contract import AsRead, BatchTask
 
 PACES = ["2.0", "1.5", "10.0", "1", "7", "0.5", "0", "1e1"]
 
@@ -79,15 +81,11 @@ def test_negative_weights_and_empty_runs_are_vws(tmp_path, lines):
 
 def test_squared_loss_is_linear_beyond_the_label_range():
     """VW's squared loss outside the labels seen, as under -t with a model."""
-    columns = {
-        "label": np.array([2.0, 4.0]),
-        "weight": np.ones(2, np.float32),
-        "features": np.ones(2, int),
-        "prediction": np.zeros(2),
-        "loss": np.array([4.0, 16.0]),
-    }
+    batch = batch_ops.empty(2, 0, 0)._replace(label=np.array([2.0, 4.0]), weight=np.ones(2, np.float32))
     progress = stats.Progress("simple", None)
-    assert progress.update(**columns) == []
+    as_read = AsRead(features=np.ones(2, np.int64))
+    task = BatchTask(batch, True, np.zeros(2), as_read, prediction=np.zeros(2), loss=np.array([4.0, 16.0]))
+    assert progress.count(task) == []
     assert "best constant's loss = 1.000000" in progress.summary()
     assert "best constant's loss = 1.000000" in progress.summary(label_range=(0.0, 4.0))
     straight = ((2 - 1) ** 2 + 2 * (2 - 1) * (1 - 3) + (4 - 1) ** 2 + 2 * (4 - 1) * (1 - 3)) / 2

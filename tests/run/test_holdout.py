@@ -10,7 +10,9 @@ from versus import agree, small
 
 from xclass.api import progress as stats
 from xclass.api import progress_table
+from xclass.data import batch_ops
 from xclass.model import model_file
+from xclass.reductions.core.contract import AsRead, BatchTask
 
 OPTIONS = [
     "--passes 2",
@@ -107,21 +109,25 @@ def test_without_held_out_examples_all_passes_run_and_the_user_is_told(tmp_path)
 def test_batches_do_not_matter_for_the_table():
     rng = np.random.default_rng(8)
     n = 200
-    columns = {
-        "label": rng.integers(1, 4, n).astype(float),
-        "weight": rng.choice([1, 2, 0.5], n).astype(np.float32),
-        "features": rng.integers(1, 9, n),
-        "prediction": rng.integers(1, 4, n).astype(float),
-        "held_out": np.arange(1, n + 1) % 10 == 0,
-    }
-    columns["loss"] = np.where(columns["label"] != columns["prediction"], columns["weight"], 0).astype(float)
+    label, weight = rng.integers(1, 4, n).astype(float), rng.choice([1, 2, 0.5], n).astype(np.float32)
+    batch = batch_ops.empty(n, 0, 0)._replace(label=label, weight=weight)
+    features, prediction = rng.integers(1, 9, n), rng.integers(1, 4, n).astype(float)
+    held_out, loss = np.arange(1, n + 1) % 10 == 0, np.where(label != prediction, weight, 0).astype(float)
+
+    def task(low, high):
+        of, own = slice(low, high), batch_ops.cut(batch, low, min(high, n))
+        return BatchTask(
+            own, True, np.zeros(own.n), AsRead(features=features[of]), held_out=held_out[of],
+            prediction=prediction[of], loss=loss[of],
+        )  # fmt: skip
+
     outputs = []
     for size in (1, 7, 64, n):
         progress = stats.Progress("multiclass", progress_table.parse_schedule("5"), holdout=True)
         printed = []
         for _ in range(3):
             for i in range(0, n, size):
-                printed += progress.update(**{name: column[i : i + size] for name, column in columns.items()})
+                printed += progress.count(task(i, i + size))
             progress.end_pass()
         outputs.append(printed + progress.summary())
     assert outputs[0] == outputs[1] == outputs[2] == outputs[3]

@@ -16,12 +16,12 @@ Differs   from VW: an unlabelled example prints `unknown` and has no loss under 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..array_types import Float64s
 from ..data import class_names
 from ..kernels.constants import LARGEST
 from ..reductions.core.contract import BatchTask
@@ -239,14 +239,11 @@ class Progress:
         self.row_positions = []
         batch, features, prediction = task.batch, task.read.features, task.prediction
         assert prediction is not None  # the stages have set it
-        if batch.n == 1 and self._count_single(task, features.item()):
+        if not batch.n or (batch.n == 1 and self._count_single(task, features.item())):
             return []
-        return self.update(
-            batch.label, batch.weight, features,
-            prediction if highest_seen is None else class_names.hide_unseen(prediction, highest_seen),
-            task.loss, task.log_loss, None if task.log_loss is None else task.answer_probability, task.held_out,
-            partial(self.lists_of, task) if batch.has_lists else None,
-        )  # fmt: skip
+        return self._count(
+            task, prediction if highest_seen is None else class_names.hide_unseen(prediction, highest_seen)
+        )
 
     def lists_of(self, task: BatchTask, i: int) -> tuple[Shown, Shown]:
         """Return label and prediction of an example with lists, as a row shows them: its labels, and the best one.
@@ -264,7 +261,7 @@ class Progress:
         return labels, float(task.prediction[i])
 
     def _count_single(self, task: BatchTask, features: int) -> bool:
-        """Count a single example with a class as `update` does, in a tenth of its time; return whether it is counted.
+        """Count a single example with a class as `_count` does, in a tenth of its time; return whether it is counted.
 
         It is not if a row of the table may be due, or if there is more to count than its class and its loss.
         """
@@ -294,32 +291,11 @@ class Progress:
         return True
 
     @np.errstate(invalid="ignore", over="ignore")  # weights, labels and losses may be infinite under --on_bad_line vw
-    def update(
-        self,
-        label: np.ndarray,
-        weight: np.ndarray,
-        features: np.ndarray,
-        prediction: np.ndarray,
-        loss: np.ndarray | None,
-        log_loss: np.ndarray | None = None,
-        shown_probability: np.ndarray | None = None,
-        held_out: np.ndarray | None = None,
-        lists_of: Callable[[int], tuple[Shown, Shown]] | None = None,
-    ) -> list[str]:
-        """Count a batch and return the rows of the table that are due.
-
-        Parameters
-        ----------
-        features : number of features of each example, the constant included
-        loss, log_loss : times weight; None if they are not known
-        shown_probability : printed beside the prediction; None to print none
-        held_out : bool[n], None for none. Held-out examples that have a label are counted in `holdout`
-        lists_of : see the method; None if examples have one label each
-        """
-        n = len(label)
-        if n == 0:
-            return []
-        weight = weight.astype(np.float64)
+    def _count(self, task: BatchTask, prediction: Float64s) -> list[str]:
+        """Count a task with examples as `count` does; held-out ones that have a label are counted in `holdout`."""
+        n, label, features = task.batch.n, task.batch.label, task.read.features
+        loss, log_loss, held_out = task.loss, task.log_loss, task.held_out
+        weight = task.batch.weight.astype(np.float64)
         labelled = ~np.isnan(label)
         if self.simple:
             with np.errstate(over="ignore"):
@@ -366,8 +342,9 @@ class Progress:
                 since = _ratio(self._since_loss, float(labelled_weights[i]) - self._since_weight)
             if shows_holdout and self.holdout is not None:
                 average, since = self.holdout.take_row()
-            of_label, of_prediction = (label[i], prediction[i]) if lists_of is None else lists_of(i)
-            probability = None if shown_probability is None else shown_probability[i]
+            of_label, of_prediction = self.lists_of(task, i) if task.batch.has_lists else (label[i], prediction[i])
+            shown = None if log_loss is None else task.answer_probability
+            probability = None if shown is None else shown[i]
             label_text, prediction_text = self.texts(of_label, of_prediction, probability)
             mark = " h" if shows_holdout else ""
             rows.append(
