@@ -212,7 +212,7 @@ class Workspace:
         """Count an example that was made by `parse` or `example`, and write its prediction to the file of `-p`."""
         if not ex.finished and ex._task is not None:
             self._check_open()
-            self._session.report(*ex._task)
+            self._session.report(ex._task)
         ex.finished = True
 
     @_in_turn
@@ -350,7 +350,7 @@ class Example:
         self.finished = False
         self.labelType = vw.get_label_type()
         self._batch = vw._batch(content, learn)
-        self._task: tuple[BatchTask, np.ndarray | None] | None = None
+        self._task: BatchTask | None = None
 
     def learn(self) -> None:
         """Learn from this example."""
@@ -374,8 +374,8 @@ class Example:
             return MultilabelLabel(self._batch.labels.astype(np.int64).tolist())
         label, weight = float(self._batch.label[0]), float(self._batch.weight[0])
         prediction = 0.0
-        if self._task is not None and self._task[0].prediction is not None:
-            prediction = float(self._task[0].prediction[0])
+        if self._task is not None and self._task.prediction is not None:
+            prediction = float(self._task.prediction[0])
         if self.labelType == LabelType.SIMPLE:
             label = float(np.finfo(np.float32).max) if np.isnan(label) else label
             return SimpleLabel(label, weight, float(self._batch.initial[0]), prediction)
@@ -395,7 +395,7 @@ class Example:
     def get_prediction(self, prediction_type: int | None = None) -> Any:
         """Return the latest prediction, see `Workspace.predict`; None before the first one."""
         self.vw._check_type("prediction", prediction_type, self.vw.get_prediction_type())
-        return None if self._task is None else self.vw._session.prediction(self._task[0])
+        return None if self._task is None else self.vw._session.prediction(self._task)
 
 
 def _words_of(arg_str: str | None, arg_list: Sequence[str] | None, keywords: Mapping[str, Any]) -> list[str]:
@@ -493,8 +493,8 @@ class _Session(Run):
             return PredictionType.ACTION_PROBS if has_pairs else PredictionType.MULTILABELS
         return PredictionType.SCALARS if lists else PredictionType.MULTICLASS
 
-    def process(self, batch: Batch, learn: bool) -> tuple[BatchTask, np.ndarray | None]:
-        """Learn from a single example or predict it; return its task and the highest class seen, for `report`."""
+    def process(self, batch: Batch, learn: bool) -> BatchTask:
+        """Learn from a single example or predict it; return its task, for `report`."""
         if learn and (self.config.reduction.learns_at_end or self.model.preview_size is not None):
             raise UsageError(
                 f"{self.config.reduction.name} with these options needs to see the data before it learns: give "
@@ -504,16 +504,16 @@ class _Session(Run):
         for stage in self._stages:
             stage(task)
         clock = self.model.clock
-        highest_seen = self.model.note(task)
+        self.model.note(task)
         if self.options.vw_exact:  # VW's clock advances in `finish_example`, by examples that are only predicted, too
             self.model.clock = clock
-        return task, highest_seen
+        return task
 
-    def report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
+    def report(self, task: BatchTask) -> None:
         """Count a task, show its messages, and write its prediction."""
         if self.options.vw_exact and not np.isnan(task.batch.label[0]):
             self.model.clock += float(task.batch.weight[0])
-        self._report(task, highest_seen)
+        self._report(task)
 
     def prediction(self, task: BatchTask) -> Any:
         """Return the prediction of the only example of a task, see `Workspace.predict`."""

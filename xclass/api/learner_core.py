@@ -333,22 +333,17 @@ class LearnerCore:
                 "weights; predict with it (-t), or continue from the whole model"
             )
 
-    def note(self, task: BatchTask) -> np.ndarray | None:
-        """Count a task that has passed the stages; `progress` does not change. Call it in the order of the data.
-
-        Return the highest class seen up to and including each example, float64[n]; None unless new names are learned.
-        """
-        highest_seen = None
+    def note(self, task: BatchTask) -> None:
+        """Count a task that has passed the stages; `progress` does not change. Call it in the order of the data."""
         self._note_examples(task)
         if self.names.growing:
             self.names.highest_seen = max(self.names.highest_seen, self.reduction.highest_placed)
-            highest_seen = self.names.note_labels(batch_ops.highest_labels(task.batch))
+            task.read = task.read._replace(seen=self.names.note_labels(batch_ops.highest_labels(task.batch)))
         if task.learn and task.batch.n:
             self.examples += int(np.count_nonzero(task.learned()))
             self.learns_singly = task.batch.n == 1 and self.examples < FEW
             self.clock = float(task.clock[-1])
         self.notes += self.unknown_features.messages(self, ended=False)
-        return highest_seen
 
     # notes
 
@@ -462,13 +457,12 @@ class LearnerCore:
         self.count(task)
         return task
 
-    def count(self, task: BatchTask) -> np.ndarray | None:
-        """Count a task that has passed the stages, and return what `note` does."""
-        highest_seen = self.note(task)
-        self.progress.count(task, highest_seen)
+    def count(self, task: BatchTask) -> None:
+        """Count a task that has passed the stages."""
+        self.note(task)
+        self.progress.count(task)
         if self.learned is not None:
             self.learned(task)
-        return highest_seen
 
     def predict(
         self, batches: Iterable[Batch], wanted: LearnerUse | None = None, *, looks_at_all: bool = False

@@ -21,7 +21,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..array_types import Float64s
 from ..data import class_names
 from ..kernels.constants import LARGEST
 from ..reductions.core.contract import BatchTask
@@ -231,19 +230,11 @@ class Progress:
         """Return the mean loss, weighted by example; None before the first labelled example."""
         return self.loss_sum / self.labelled_weight if self.labelled_weight > 0 else None
 
-    def count(self, task: BatchTask, highest_seen: np.ndarray | None = None) -> list[str]:
-        """Count a task that has passed the stages, and return the rows of the table that are due.
-
-        `highest_seen` (float64[n]) is the highest class that has a name at each example; None if all classes do.
-        """
+    def count(self, task: BatchTask) -> list[str]:
+        """Count a task that has passed the stages, and return the rows of the table that are due."""
         self.row_positions = []
-        batch, features, prediction = task.batch, task.read.features, task.prediction
-        assert prediction is not None  # the stages have set it
-        if not batch.n or (batch.n == 1 and self._count_single(task, features.item())):
-            return []
-        return self._count(
-            task, prediction if highest_seen is None else class_names.hide_unseen(prediction, highest_seen)
-        )
+        n, features = task.batch.n, task.read.features
+        return [] if not n or (n == 1 and self._count_single(task, features.item())) else self._count(task)
 
     def lists_of(self, task: BatchTask, i: int) -> tuple[Shown, Shown]:
         """Return label and prediction of an example with lists, as a row shows them: its labels, and the best one.
@@ -291,8 +282,10 @@ class Progress:
         return True
 
     @np.errstate(invalid="ignore", over="ignore")  # weights, labels and losses may be infinite under --on_bad_line vw
-    def _count(self, task: BatchTask, prediction: Float64s) -> list[str]:
+    def _count(self, task: BatchTask) -> list[str]:
         """Count a task with examples as `count` does; held-out ones that have a label are counted in `holdout`."""
+        assert task.prediction is not None  # the stages have set it
+        prediction = class_names.hide_unseen(task.prediction, task.read.seen)
         n, label, features = task.batch.n, task.batch.label, task.read.features
         loss, log_loss, held_out = task.loss, task.log_loss, task.held_out
         weight = task.batch.weight.astype(np.float64)

@@ -6,7 +6,6 @@ import math
 
 from ..api import progress_table
 from ..api.progress import NO_VALUE, Progress, Shown
-from ..array_types import Float64s
 from ..reductions.core.contract import BatchTask
 
 # attributes that are added up
@@ -23,8 +22,8 @@ class PartProgress(Progress):
     # label, prediction and features of the last example, see `Progress.texts`
     last: tuple[Shown, Shown, int] | None = None
 
-    def count(self, task: BatchTask, highest_seen: Float64s | None = None) -> list[str]:
-        rows = super().count(task, highest_seen)
+    def count(self, task: BatchTask) -> list[str]:
+        rows = super().count(task)
         if task.batch.n and task.prediction is not None:
             shown: tuple[Shown, Shown] = float(task.batch.label[-1]), float(task.prediction[-1])
             shown = self.lists_of(task, task.batch.n - 1) if task.batch.has_lists else shown

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from ..api.configuration import Config
 from ..api.example_notes import ExampleNotes
 from ..api.learner_core import LearnerCore
-from ..array_types import Float64s
 from ..data.namespaces import IdleArguments
 from ..errors import XclassError
 from ..kernels import jit
@@ -103,14 +102,13 @@ class Counter:
         learner.read_from(reader)
         learner.count_anew()
 
-    def count(self, task: BatchTask) -> Float64s | None:
-        """Learn or predict a task, and count it; return what `LearnerCore.note` returns."""
+    def count(self, task: BatchTask) -> None:
+        """Learn or predict a task, and count it."""
         for stage in self._learner.reduction.stages:
             stage(task)
-        highest_seen = self._learner.note(task)
-        self._counted.count(task, highest_seen)
+        self._learner.note(task)
+        self._counted.count(task)
         self.examples += task.batch.n
-        return highest_seen
 
     def result(self, cost: Cost, ended: bool = True) -> PartResult:
         """Return what was counted; `ended` says whether the end of the part was reached."""

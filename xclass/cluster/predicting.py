@@ -75,7 +75,8 @@ class PartPredictor(PredictingWorker):
         reader = self._reader(learner, part)
         counter = Counter(learner, reader, counted)
         for task in learner.tasks_of(((batch, None) for batch, _ in reader.after(0)), False):
-            outputs.write(writers, task, counter.count(task))
+            counter.count(task)
+            outputs.write(writers, task)
         for writer in writers.values():
             writer.close()
         return Predicted({option: (folder / option).read_bytes() for option in writers}, counter.result(NO_COST))

@@ -422,6 +422,6 @@ def fixed_table(names: Sequence[str]) -> NameTable:
     return new_table(names, 1 << len(names).bit_length() if names else 0)
 
 
-def hide_unseen(classes: AnyArray, highest_seen: AnyArray) -> AnyArray:
-    """Return the classes with NAMELESS in place of those above `highest_seen`, in the same shape."""
-    return np.where(classes > highest_seen, NAMELESS, classes)
+def hide_unseen(classes: AnyArray, highest_seen: AnyArray | None) -> AnyArray:
+    """Return the classes with NAMELESS in place of those above `highest_seen`, in the same shape; None hides none."""
+    return classes if highest_seen is None else np.where(classes > highest_seen, NAMELESS, classes)

@@ -86,7 +86,7 @@ def measure(learner: LearnerCore, source: reader.ReaderOptions, is_seen: Seen | 
 def _outcomes(task: BatchTask, before: int, is_seen: Seen | None) -> ModelOutcomes:
     """Return the outcomes of a task; `before` is the number of examples before it, `is_seen` see `measure`."""
     batch = task.batch
-    own = select(task, None, False)
+    own = select(task, False)
     row, label = own.row, own.label
     proposed = np.full(len(row), NOT_KNOWN, np.int32)
     if task.candidates is not None:

@@ -465,32 +465,25 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Predi
     return writers
 
 
-def write(writers: dict[str, PredictionWriter], task: BatchTask, highest_seen: np.ndarray | None = None) -> None:
-    """Write a line for each example of a task to each file of `open_writers`.
-
-    `highest_seen` is the highest class that has a name at each example, float64[n]; None if all classes do.
-    """
+def write(writers: dict[str, PredictionWriter], task: BatchTask) -> None:
+    """Write a line for each example of a task to each file of `open_writers`."""
     for name, writer in writers.items():
-        writer.write(task.batch, **contents(writer.kind, task, highest_seen, name == "raw_predictions"))
+        writer.write(task.batch, **contents(writer.kind, task, name == "raw_predictions"))
 
 
-def contents(kind: str, task: BatchTask, highest_seen: np.ndarray | None, raw: bool = False) -> dict[str, Any]:
+def contents(kind: str, task: BatchTask, raw: bool = False) -> dict[str, Any]:
     """Return what the lines of a task hold, as arguments of `LineFormatter.pieces`.
 
-    `kind` is that of the lines, `highest_seen` as in `write`, and `raw` says whether they are those of -r.
+    `kind` is that of the lines, and `raw` says whether they are those of -r.
     """
-    class_lists = task.class_lists
+    class_lists, seen = task.class_lists, task.read.seen
     if kind in ("simple", "multiclass"):
         if raw:
             return {"values": None if task.scored is None else task.scored.scores}
-        prediction = task.prediction
-        if prediction is not None and highest_seen is not None:
-            prediction = class_names.hide_unseen(prediction, highest_seen)
-        return {"values": prediction}
+        return {"values": None if task.prediction is None else class_names.hide_unseen(task.prediction, seen)}
     if not raw and (lists := class_lists or (task.label_lists and task.label_lists.chosen)) is not None:
-        if highest_seen is not None:
-            highest_of_label = np.repeat(highest_seen, np.diff(lists.start))
-            lists = lists._replace(labels=class_names.hide_unseen(lists.labels, highest_of_label))
+        if seen is not None:
+            lists = lists._replace(labels=class_names.hide_unseen(lists.labels, np.repeat(seen, np.diff(lists.start))))
         return lists._asdict()
     if task.scored is None:
         if raw and task.batch.n:

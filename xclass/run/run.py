@@ -361,25 +361,23 @@ class Run:
     def count(self, task: BatchTask) -> None:
         """Count a task that has passed the stages, and report it."""
         first = self.progress.examples == 0
-        self._report(task, self.model.note(task))
+        self.model.note(task)
+        self._report(task)
         if first:  # by now the stages have loaded their kernels
             memory.release_compiler()
 
-    def _report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
-        """Show the messages and rows of a task that is counted, and write its predictions.
-
-        `highest_seen` is as `LearnerCore.note` has returned it.
-        """
+    def _report(self, task: BatchTask) -> None:
+        """Show the messages and rows of a task that is counted, and write its predictions."""
         for line in self.reader.about():
             self.console.info(line)
         self.warn(self.model.take_notes())
-        for row in self.progress.count(task, highest_seen):
+        for row in self.progress.count(task):
             self.console.table_line(row)
         if self.model.progress is not self.progress:  # the learner counts earlier runs, too
-            self.model.progress.count(task, highest_seen)
-        self.recorder.count(task, highest_seen, self.progress.row_positions, self.reader.name, self.reader.parsing)
+            self.model.progress.count(task)
+        self.recorder.count(task, self.progress.row_positions, self.reader.name, self.reader.parsing)
         self.console.move_bar(self.reader.position, self.progress.examples)
-        self.stopwatch.timed("writing", outputs.write)(self.writers, task, highest_seen)
+        self.stopwatch.timed("writing", outputs.write)(self.writers, task)
 
     def warn(self, notes: Sequence[str]) -> None:
         """Show warnings, each once."""

@@ -181,7 +181,8 @@ class LineHandler:
             if isinstance(task, XclassError):
                 answers.append(error_line(for_clients(str(task))))
             else:
-                contents = predictions.contents(self._lines.kind, task, core.count(task))
+                core.count(task)
+                contents = predictions.contents(self._lines.kind, task)
                 answers += map(bytes, self._lines.pieces(task.batch, **contents))
         return answers
 

@@ -25,6 +25,8 @@ class AsRead(NamedTuple):
     file: str = ""  # from which they were read; empty for those of a program
     features: Int64s = NOT_COUNTED  # int64[n], number of features
     whole: Batch | None = None  # the batch with all its features, if it comes from a cache, which has no names
+    # float64[n], highest class that has a name at each example, set when the task is counted; None if all classes do
+    seen: Float64s | None = None
 
 
 OF_PROGRAM = AsRead()

@@ -61,17 +61,14 @@ def wrong_lists(task: BatchTask) -> Bools:
     return wrong
 
 
-def select(task: BatchTask, highest_seen: Float64s | None, holds_out: bool) -> Measured:
+def select(task: BatchTask, holds_out: bool) -> Measured:
     """Return the measured examples of a task that has passed the stages; its labels are classes.
 
-    `highest_seen` is the highest class that has a name at each example, float64[n]; None if all classes do. If lines
-    are held out, only these measure.
+    If lines are held out, only these measure.
     """
     row = np.flatnonzero(measures(task, holds_out))
-    prediction = task.prediction
-    assert prediction is not None  # the stages have set it
-    if highest_seen is not None:
-        prediction = class_names.hide_unseen(prediction, highest_seen)
+    assert task.prediction is not None  # the stages have set it
+    prediction = class_names.hide_unseen(task.prediction, task.read.seen)
     unknown = np.full(len(row), np.nan)
     return Measured(
         row,

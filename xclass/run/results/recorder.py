@@ -64,13 +64,10 @@ class Recorder:
         """Return the text of a class: its number or its name, and for the answer 0 an empty text."""
         return class_names.text_of(label, self._names, UNKNOWN) if label or self._lists else ""
 
-    def count(
-        self, task: BatchTask, highest_seen: Float64s | None, printed: Sequence[int], file: str, with_text: bool
-    ) -> None:
+    def count(self, task: BatchTask, printed: Sequence[int], file: str, with_text: bool) -> None:
         """Count a task that has passed the stages.
 
-        `highest_seen` is as in `outcomes.select`, `printed` as in `Curve.add`. `with_text` says whether the batch
-        contains the text that it was read from.
+        `printed` is as in `Curve.add`. `with_text` says whether the batch contains the text that it was read from.
         """
         if self._begins_pass:
             for part in self._by_example:
@@ -89,7 +86,7 @@ class Recorder:
             return
         if not self._by_example:
             return
-        examples = outcomes.select(task, highest_seen, self._holds_out)
+        examples = outcomes.select(task, self._holds_out)
         if self.pairs is not None:
             self.pairs.add(examples)
         if self.wrong_lines is not None:
