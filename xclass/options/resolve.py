@@ -155,28 +155,23 @@ def resolve(
     return sources.config()
 
 
+@dataclasses.dataclass(repr=False, eq=False)
 class _Sources(Generic[Record]):
-    """Choose the value of each option among the typed options, those of a model and those of presets.
+    """Choose the value of each option among the typed options, those of a model and those of presets; see `resolve`."""
 
-    The parameters are those of `resolve`.
-    """
+    given: Values
+    groups: OptionGroups
+    reductions: Sequence[Record]
+    model: str
+    presets: Presets
+    resolve_defaults: Callable[[Config[Record]], Config[Record]]
 
-    def __init__(
-        self,
-        given: Values,
-        groups: OptionGroups,
-        reductions: Sequence[Record],
-        model: str,
-        presets: Presets,
-        resolve_defaults: Callable[[Config[Record]], Config[Record]],
-    ) -> None:
-        self.given, self.groups, self.model = given, groups, model
+    def __post_init__(self) -> None:
         self.stored: Values = {}  # the options of the model, checked
         self.loaded = False
-        self._records = {record.name: record for record in reductions}
-        self._presets, self._resolve_defaults = presets, resolve_defaults
+        self._records = {record.name: record for record in self.reductions}
         self.owners: dict[str, dict[str, Option]] = {}  # field -> group -> option
-        for group, declared in groups.items():
+        for group, declared in self.groups.items():
             for name, option in options_of(declared).items():
                 self.owners.setdefault(name, {})[group] = option
 
@@ -229,7 +224,7 @@ class _Sources(Generic[Record]):
                 raise UsageError(f"there is no option --{name}")
         preset: dict[str, object] = {}
         preset_of_reduction: list[tuple[str, str]] = []  # presets that were typed, and the reductions that they choose
-        for name, values in self._presets.items():
+        for name, values in self.presets.items():
             if name in given:
                 own = values(given[name]) if callable(values) else values
                 preset.update(own)
@@ -260,7 +255,7 @@ class _Sources(Generic[Record]):
         facts = {"given": frozenset(given), "loaded": self.loaded, "reduction": reduction, "kind_of_labels": kind}
         config = Config(built, frozenset(given), records[chosen], unchosen, facts, adjusted)
         config.notes = config.related()
-        return self._resolve_defaults(config)
+        return self.resolve_defaults(config)
 
     def _chosen_in(self, values: Values) -> list[str]:
         """Return the names of the reductions that options choose."""
@@ -314,7 +309,7 @@ class _Sources(Generic[Record]):
     def _choices_with_probabilities(self) -> list[str]:
         """Return the options that choose a reduction which estimates probabilities of classes, presets first."""
         estimating = {r.name for r in self._records.values() if r.probabilities and r.labels != "multilabel"}
-        presets = [name for name, values in self._presets.items() if callable(values) and estimating & {*values(0)}]
+        presets = [name for name, values in self.presets.items() if callable(values) and estimating & {*values(0)}]
         return [f"--{name}" for name in (*presets, *(name for name in self._records if name in estimating))]
 
     def _differing(self, values: Values, chosen: str) -> Iterator[tuple[str, Option, str]]:
