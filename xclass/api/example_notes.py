@@ -25,7 +25,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -38,8 +38,7 @@ from ..data.feature_names import Hashing
 from ..reductions.core.contract import BatchTask
 from ..system.printable import short_repr
 
-if TYPE_CHECKING:  # which imports this module
-    from .learner_core import LearnerCore
+Core = Any  # `learner_core.LearnerCore`, which imports this module
 
 # of LabelCheck
 FEWEST_LABELS, LABELS = 40, 1000  # labels that are examined first, and all unless they repeat one another
@@ -330,7 +329,7 @@ class UnknownFeatures:
         self._examples = self._unknown = 0
         self._most = math.inf if looks_at_all else MOST
 
-    def look(self, core: LearnerCore, task: BatchTask) -> None:
+    def look(self, core: Core, task: BatchTask) -> None:
         """Set `found` if the examples of a task are among the first, and count them."""
         batch, self.found = task.batch, None
         if self._examples >= self._most or task.learn or not batch.n:
@@ -346,7 +345,7 @@ class UnknownFeatures:
         self._examples += batch.n
         self._unknown += int(np.count_nonzero(self.found))
 
-    def messages(self, core: LearnerCore, ended: bool = True) -> list[str]:
+    def messages(self, core: Core, ended: bool = True) -> list[str]:
         """Return the message, once, if no feature of most of the examples was learned.
 
         Unless the examples have `ended`, there is none before all of the first ones were looked at.
@@ -357,7 +356,7 @@ class UnknownFeatures:
         self._most = self._unknown = 0
         return [message(core, unknown, examples)] if 2 * unknown > examples else []
 
-    def when_continuing(self, core: LearnerCore, task: BatchTask) -> list[str]:
+    def when_continuing(self, core: Core, task: BatchTask) -> list[str]:
         """Return a message if no feature of most of the first examples was learned before the task is learned from."""
         unknown = self._find(core, task.batch, MOST)
         examples = min(task.batch.n, MOST)
@@ -369,7 +368,7 @@ class UnknownFeatures:
             f"what it has learned is of no use for them{_cure(core, None)}"
         ]
 
-    def _find(self, core: LearnerCore, batch: Batch, most: int | None = None) -> Bools | None:
+    def _find(self, core: Core, batch: Batch, most: int | None = None) -> Bools | None:
         """Return bool[n], whether each example has features, none of which was learned; None if it is not known.
 
         False stands for all examples behind the first `most`.
@@ -399,9 +398,7 @@ class UnknownFeatures:
             self._learned.update(features.tolist())
 
 
-def shifted(
-    core: LearnerCore, columns: Int64s, rule: Hashing, given: str, advice: str, model: str = "the model"
-) -> str:
+def shifted(core: Core, columns: Int64s, rule: Hashing, given: str, advice: str, model: str = "the model") -> str:
     """Return the note of `feature_names.shift_note` about columns, int64[c], that `given` has, or nothing."""
     if not core.examples:
         return ""
@@ -413,7 +410,7 @@ def shifted(
     return feature_names.shift_note(columns, known, f"{model} has learned from", given, advice)
 
 
-def learned_columns(core: LearnerCore, rule: Hashing) -> Int64s:
+def learned_columns(core: Core, rule: Hashing) -> Int64s:
     """Return the numbers of the columns that a model seems to have learned from, int64[c], rising; none if unknown.
 
     The features of names that are no numbers may share places with columns, so the search ends at a gap.
@@ -424,7 +421,7 @@ def learned_columns(core: LearnerCore, rule: Hashing) -> Int64s:
     return columns[: gaps[0]] if len(gaps) else columns
 
 
-def message(core: LearnerCore, unknown: int, examples: int, text: str | None = None) -> str:
+def message(core: Core, unknown: int, examples: int, text: str | None = None) -> str:
     """Return the message that none of the features of `unknown` of some examples was learned.
 
     `text` is the first of them, None for the last text that was converted.
@@ -438,7 +435,7 @@ def message(core: LearnerCore, unknown: int, examples: int, text: str | None = N
     )
 
 
-def _cure(core: LearnerCore, text: str | None) -> str:
+def _cure(core: Core, text: str | None) -> str:
     space = core.namespace_of_words(text)
     if space is not None:
         where = f"in the namespace {short_repr(space)}" if space else "without a namespace"
