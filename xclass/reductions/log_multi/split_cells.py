@@ -61,17 +61,9 @@ def _home(cells: Cells, key: np.uint64) -> np.int64:
 def _cell(cells: Cells, key: np.uint64) -> np.int64:
     """Return the cell of `key`, or the empty cell where it belongs; -1 if the table is full.
 
-    This is `hash_table.search` for keys stored next to their counts, so that a cell is half a cache line.
+    Keys are stored next to their counts, so that a cell is half a cache line.
     """
-    last = np.int64((cells.word.shape[0] >> 2) - 1)
-    at = _home(cells, key)
-    steps = np.int64(0)
-    while cells.word[4 * at] != key and cells.word[4 * at] != np.uint64(0):
-        if steps > last:
-            return np.int64(-1)
-        at = (at + 1) & last
-        steps += 1
-    return at
+    return hash_table.search(cells.word[0::4], key, np.uint64(0), _home(cells, key), cells.word.shape[0] >> 2)
 
 
 @bare

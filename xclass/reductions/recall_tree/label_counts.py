@@ -81,18 +81,9 @@ class Counts(NamedTuple):
 def _cell(counts: Counts, key: np.uint64) -> np.int64:
     """Return the cell of `key`, or the empty cell where it belongs; -1 if the table is full.
 
-    This is `hash_table.search` for keys stored next to their counts, so that a cell spans at most two cache lines.
+    Keys are stored next to their counts, so that a cell spans at most two cache lines.
     """
-    keys = counts.cell_key
-    last = np.int64(keys.shape[0] - 1)
-    at = np.int64(hash_table.hashed(key, counts.secret)) & last
-    steps = np.int64(0)
-    while keys[at, 0] != key and keys[at, 0] != np.uint64(0):
-        if steps > last:
-            return np.int64(-1)
-        at = (at + 1) & last
-        steps += 1
-    return at
+    return hash_table.probe(counts.cell_key[:, 0], key, np.uint64(0), counts.secret)
 
 
 @bare
