@@ -30,16 +30,11 @@ def loss(options: BinaryOptions) -> str:
 
 def learning(options: BinaryOptions) -> list[str]:
     """Return the lines about learning rate, loss and regularisation of `gd`, for resolved options."""
-    any_rule_given = options.sgd or options.adaptive or options.normalized or options.invariant
-    rules = {
-        "AdaGrad": options.adaptive,
-        "normalized features": options.normalized,
-        "importance-aware steps": options.invariant,
-    }
-    names = [name for name, chosen in rules.items() if chosen or not any_rule_given]
-    lines = [f"Learning rate: {options.learning_rate:g} ({', '.join(names) or 'plain gradient descent'})"]
+    rules = zip(("AdaGrad", "normalized features", "importance-aware steps"), options.rules(), strict=True)
+    names = ", ".join(name for name, chosen in rules if chosen)
+    lines = [f"Learning rate: {options.learning_rate:g} ({names or 'plain gradient descent'})"]
     power, start = options.power_t, options.initial_t
-    if any_rule_given and not options.adaptive:
+    if not options.rules()[0]:
         if power != 0:
             lines.append(f"Decay: the rate falls with t^{-power:g}, where t counts the examples from {start:g}")
     elif power != 0.5 or start != 0:

@@ -247,6 +247,11 @@ class BinaryOptions(OptionGroup):
         ),
     )
 
+    def rules(self) -> tuple[bool, bool, bool]:
+        """Return whether the update rules adaptive, normalized and invariant are on."""
+        given = self.adaptive, self.normalized, self.invariant
+        return given if self.sgd or any(given) else (True, True, True)
+
 
 def resolve_defaults(
     options: BinaryOptions,
@@ -266,11 +271,11 @@ def resolve_defaults(
         defaults["loss_function"] = "logistic" if reduction else "squared"
     if options.label_range is None:
         defaults["label_range"] = "known" if reduction else "seen"
-    any_rule_given = options.sgd or options.adaptive or options.normalized or options.invariant
+    adaptive, normalized, _ = options.rules()
     if options.learning_rate is None:
-        defaults["learning_rate"] = 10.0 if any_rule_given and not (options.adaptive and options.normalized) else 0.5
+        defaults["learning_rate"] = 0.5 if adaptive and normalized else 10.0
     if options.initial_t is None:
-        defaults["initial_t"] = 1.0 if any_rule_given and not (options.adaptive or options.normalized) else 0.0
+        defaults["initial_t"] = 0.0 if adaptive or normalized else 1.0
     if options.bits is None:
         bits = min(most_bits, max(MIN_BITS, max(0, classes - 1).bit_length() + class_slots_log2))
         free = memory.available()
@@ -310,10 +315,7 @@ def make_rule(options: BinaryOptions, reduction: bool, exact: bool = False) -> U
     `reduction` is True if a reduction passes labels -1 and 1, False for real-valued labels. With `exact`, steps that
     lead to numbers that are not finite are taken, as VW does.
     """
-    any_rule_given = options.sgd or options.adaptive or options.normalized or options.invariant
-    adaptive = options.adaptive if any_rule_given else True
-    normalized = options.normalized if any_rule_given else True
-    invariant = options.invariant if any_rule_given else True
+    adaptive, normalized, invariant = options.rules()
     rate = options.learning_rate
     initial_t = options.initial_t
     if not adaptive and not normalized:

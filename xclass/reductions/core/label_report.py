@@ -213,14 +213,7 @@ def _largest(
     size = 0
     for j in range(first, last):
         q = inverse_propensity(count, label[j] - lowest, constants)
-        k = size
-        while k > 0 and best[k - 1] < q:
-            if k < len(best):
-                best[k] = best[k - 1]
-            k -= 1
-        if k < len(best):
-            best[k] = q
-            size = min(size + 1, len(best))
+        size = top_k.insert(best, best, size, q, q)
     return size
 
 

@@ -229,10 +229,7 @@ def by_halves(rows: row_store.FeatureRows, leaves: int, seed: int, share: Share)
     for leaf, (low, high) in enumerate(parts):
         number[low:high] = leaf
     rank = np.argsort(order)
-    sorted_labels = order[rank]
-    if not len(order):
-        return np.zeros(n, np.int64)
-    at = np.minimum(np.searchsorted(sorted_labels, rows.label), len(order) - 1)
-    return np.where(
-        sorted_labels[at] == rows.label, number[rank[at]], 0
-    )  # labels without features begin in the first leaf
+    at, present = row_store.positions(order[rank], rows.label)
+    leaf_of = np.zeros(n, np.int64)  # labels without features begin in the first leaf
+    leaf_of[present] = number[rank[at[present]]]
+    return leaf_of

@@ -363,10 +363,8 @@ def _cells_of(feature: UInt32s) -> Int64s:
 
 def _feature_numbers(hashes: UInt32s, feature: UInt32s) -> Int64s:
     """Return the number of each feature in `hashes` (int64), -1 for those that do not occur."""
-    if not len(hashes):
-        return np.full(len(feature), -1, np.int64)
-    at = np.minimum(np.searchsorted(hashes, feature), len(hashes) - 1)
-    return np.where(hashes[at] == feature, at, -1)
+    at, present = row_store.positions(hashes, feature)
+    return np.where(present, at, -1)
 
 
 def _best_eps(results: inference.WalkResult, weight: Float64s, classes: int) -> float:

@@ -47,6 +47,12 @@ def values(batch: Batch, unit: bool) -> Float32s:
     return result
 
 
+def positions(names: AnyArray, wanted: AnyArray) -> tuple[Int64s, Bools]:
+    """Return where each of the wanted numbers is among `names`, which ascend, and whether it is there."""
+    place = np.minimum(np.searchsorted(names, wanted), max(len(names) - 1, 0))
+    return place, names[place] == wanted if len(names) else np.zeros(len(wanted), bool)
+
+
 def chosen(rows: FeatureRows, numbers: Int64s) -> FeatureRows:
     size = rows.start[numbers + 1] - rows.start[numbers]
     start = np.concatenate([[0], np.cumsum(size)])

@@ -271,10 +271,8 @@ class Trainer:
 def _placed(names: UInt32s, feature: UInt32s, weight: Float64s) -> Float64s:
     """Return the weight of every feature of `names` (ascending), 0 if it has none."""
     result = np.zeros(len(names))
-    if len(names) and len(feature):
-        at = np.minimum(np.searchsorted(names, feature), len(names) - 1)
-        present = names[at] == feature
-        result[at[present]] = weight[present]
+    at, present = row_store.positions(names, feature)
+    result[at[present]] = weight[present]
     return result
 
 
@@ -285,12 +283,11 @@ def _carried(old: softmax_nodes.Leaf, classes: Int64s, bias: Float64s, name: UIn
         return leaf_exact.empty_weights(k)
     order = np.argsort(name)
     names = name[order]
-    at = np.minimum(np.searchsorted(classes, old.label), k - 1)
-    stays = classes[at] == old.label
+    at, stays = row_store.positions(classes, old.label)
     bias[at[stays]] = old.bias[stays]
     owner = np.repeat(np.arange(len(old.label)), np.diff(old.start))
-    position = np.minimum(np.searchsorted(names, old.feature), len(names) - 1)
-    kept = stays[owner] & (names[position] == old.feature)
+    position, known = row_store.positions(names, old.feature)
+    kept = stays[owner] & known
     owner = at[owner[kept]]
     by = np.argsort(owner, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))]).astype(np.int64)
