@@ -3,7 +3,8 @@
 import pytest
 from running import tool
 
-from scripts.serve import bench, servers
+from scripts.lib import tables
+from scripts.serve import servers
 
 
 @pytest.mark.parametrize(("trial", "count"), [("connections", 40), ("hour", 4)])
@@ -32,5 +33,6 @@ def test_lines_of_one_seed_are_the_same():
 
 
 def test_the_table_has_medians():
-    rounds = [{"a_second": speed, **servers.milliseconds([speed / 1e4] * 100)} for speed in (10.0, 3000.0, 20.0)]
-    assert bench.shown(rounds, "a_second", "p50_ms", "many_p50_ms") == ["20.00", "2.00", ""]
+    about = {"set": "lines", "method": "xclass"}
+    rounds = [{**about, "a_second": n, **servers.milliseconds([n / 1e4] * 100)} for n in (10.0, 3000.0, 20.0)]
+    assert tables.of_page("serving_lines", rounds).splitlines()[2:] == ["| xclass | 20 | 2.00 | 2.00 |"]
