@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -39,7 +39,9 @@ from .example_notes import ExampleNotes, LabelCheck, UnknownFeatures, shifted
 from .model_contents import ModelContents
 from .preparation import Preparation
 from .progress import VW, Progress
+from .progress_table import RowSchedule
 
+OfProgress = TypeVar("OfProgress", bound=Progress)
 FEW = 256  # examples that a stream begins with, see `learns_singly`
 
 
@@ -119,8 +121,7 @@ class LearnerCore:
         self.notes += self.preparation.notes
         self.counted = self._new_counts()
         self._build(contents)
-        lists_scores = spec.vw_exact and bool(self.reduction.lists_scores or config.listing_options.probabilities)
-        self.progress = Progress(config.reduction.labels, None, as_vw=spec.vw_exact, lists_scores=lists_scores)
+        self.progress = self.new_progress(Progress)
         if contents is not None:
             self.examples, self.clock = contents.examples, contents.clock
             of_vw = (contents.counters or {}).get(VW) if spec.vw_exact else None
@@ -128,6 +129,15 @@ class LearnerCore:
                 self.clock = float(of_vw["t"]) - config.learner.initial_t
             elif contents.counters is not None:
                 self.progress.resume(contents.counters, self.examples)
+
+    def new_progress(
+        self, kind: type[OfProgress], schedule: RowSchedule | None = None, holdout: bool = False,
+        names: Sequence[str] | None = None,
+    ) -> OfProgress:  # fmt: skip
+        """Return what counts the examples of this learner, see `Progress`."""
+        exact, labels = self.spec.vw_exact, self.config.reduction.labels
+        lists_scores = exact and bool(self.reduction.lists_scores or self.config.listing_options.probabilities)
+        return kind(labels, schedule, holdout, names, exact, lists_scores)
 
     @property
     def reduction(self) -> base.Reduction:

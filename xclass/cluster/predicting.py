@@ -67,13 +67,9 @@ class PartPredictor(PredictingWorker):
         learner.reduction.clear_tallies(learner.spec)
         given = [option for option in ("predictions", "raw_predictions") if getattr(config.run, option) is not None]
         own = config.with_values({option: str(folder / option) for option in given})
-        writers = outputs.open_writers(own, learner.names, learner.reduction.lists_scores)
-        lists = learner.reduction.lists_scores or config.listing_options.probabilities
-        counted = PartProgress(
-            config.reduction.labels, None, as_vw=config.run.vw_exact, lists_scores=config.run.vw_exact and bool(lists)
-        )
+        writers = outputs.open_writers(own, learner)
         reader = self._reader(learner, part)
-        counter = Counter(learner, reader, counted)
+        counter = Counter(learner, reader, learner.new_progress(PartProgress))
         for task in learner.tasks_of(((batch, None) for batch, _ in reader.after(0)), False):
             counter.count(task)
             outputs.write(writers, task)

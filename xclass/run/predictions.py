@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..api.configuration import Config
+from ..api.learner_core import LearnerCore
 from ..array_types import Float, Float32s, Float64s, Int, Int64s, UInt8s
 from ..data import class_names
 from ..data.batch import Batch
-from ..data.class_names import Names
 from ..errors import UsageError
 from ..kernels.jit import jit, on_demand
 from ..reductions.core import probabilities
@@ -434,26 +434,21 @@ class PredictionWriter(LineFormatter):
         self.file.close()
 
 
-def kind_of_predictions(c: Config, listing: probabilities.ListingOptions, lists_scores: bool) -> str:
-    """Return the kind of the lines of -p.
-
-    `listing` says which classes are listed, `lists_scores` whether predictions are the scores of all classes.
-    """
+def kind_of_predictions(learner: LearnerCore, listing: probabilities.ListingOptions) -> str:
+    """Return the kind of the lines of -p; `listing` says which classes are listed."""
+    c = learner.config
     if c.run.vw_exact and c.reduction.labels == "multilabel":
         return "scores" if listing.probabilities else "vw_labels"
-    return "scores" if listing.lists_classes or lists_scores else c.reduction.labels
+    return "scores" if listing.lists_classes or learner.reduction.lists_scores else c.reduction.labels
 
 
-def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, PredictionWriter]:
-    """Return the writers for -p and -r, as far as these are given, by their options.
-
-    `lists_scores` says whether predictions are the scores of all classes.
-    """
+def open_writers(c: Config, learner: LearnerCore) -> dict[str, PredictionWriter]:
+    """Return the writers for -p and -r of a run, as far as these are given, by their options."""
     o = c.run
-    kind = kind_of_predictions(c, c.listing_options, lists_scores)
+    kind = kind_of_predictions(learner, c.listing_options)
     writers = {}
     if o.predictions is not None:
-        writers["predictions"] = PredictionWriter(o.predictions, kind, names.class_list, rounded=o.vw_exact)
+        writers["predictions"] = PredictionWriter(o.predictions, kind, learner.names.class_list, rounded=o.vw_exact)
     if o.raw_predictions is not None:
         if c.reduction.labels == "multilabel" and not c.reduction.class_scores:
             raise UsageError(

@@ -271,7 +271,7 @@ class Run:
         self.counted_before = self.progress.examples
         self._banner()
         self.model.reduction.report_to(self.console, self.reader.fraction_read)
-        self.writers = outputs.open_writers(self.config, self.model.names, self.model.reduction.lists_scores)
+        self.writers = outputs.open_writers(self.config, self.model)
         for writer in self.writers.values():
             self._opened(writer.file, closing)
 
@@ -293,10 +293,8 @@ class Run:
         schedule = None if o.quiet else progress_table.parse_schedule(o.progress)
         if schedule is not None and schedule.note:
             self.console.warn(schedule.note)
-        self.progress = self.model.progress = self.engine.new_progress(
-            c.reduction.labels, schedule, holdout, self.model.names.class_list,
-            o.vw_exact, o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),
-        )  # fmt: skip
+        kind, names = self.engine.new_progress, self.model.names.class_list
+        self.progress = self.model.progress = self.model.new_progress(kind, schedule, holdout, names)
         if o.vw_exact and c.listing_options.probabilities and c.reduction.labels == "multiclass":
             self.progress.log_loss_sum = 0.0  # VW shows the log loss even if there are no examples
         self.saver = self._new_saver(c, self.model, self.progress)
@@ -310,9 +308,7 @@ class Run:
             self._opened(self.inspector.file, closing)
         tree_dump.check(c)
         c.results.check(c.reduction.labels)
-        self.recorder = Recorder(
-            c.results, c.reduction.labels, self.model.names.class_list, holdout, self.model.reduction
-        )
+        self.recorder = Recorder(c, self.model)
         self.reader = self.engine.source()
         closing.callback(self.reader.close)
         self.model.read_from(self.reader)

@@ -90,7 +90,7 @@ class LineHandler:
         if listing.probabilities and core.config.run.vw_exact:  # VW counts the losses of unlabelled lines, too
             core.progress.lists_scores = core.config.reduction.labels == "multiclass"
         self._needs_no_bar = core.config.run.vw_exact
-        kind = predictions.kind_of_predictions(core.config, listing, core.reduction.lists_scores)
+        kind = predictions.kind_of_predictions(core, listing)
         self._lines = predictions.LineFormatter(kind, core.names.class_list, core.config.run.vw_exact, BLANK)
         config = core.config.with_values({"on_bad_line": "skip"})
         self._parser = configuration.parser_of(config, core.label_range, core.names, self.learns)

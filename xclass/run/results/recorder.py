@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ...api.configuration import Config
+from ...api.learner_core import LearnerCore
 from ...api.progress import running_sums
 from ...array_types import Bools, Float64s
 from ...data import batch_ops, class_names
 from ...data.batch import Batch
 from ...options.declare import options_of
-from ...reductions.core.base import Reduction
 from ...reductions.core.contract import BatchTask
 from ...reductions.core.label_lists import MultilabelLearner
 from ...system import output_file
@@ -40,17 +41,14 @@ class Recorder:
     """Collect results. With several passes, those by example are of the last pass, and of held-out lines if there are
     some.
 
-    `labels` is that of the reduction's record. `names` are those of the classes 1, 2, ..., or None if labels are
-    numbers; the list may grow. `learner` is that of the run, if it may learn lists of labels.
+    `config` and `model` are those of the run.
     """
 
-    def __init__(
-        self, options: ResultOptions, labels: str, names: Sequence[str] | None, holds_out: bool,
-        learner: Reduction | None = None,
-    ) -> None:  # fmt: skip
-        self.options = options
-        self._names = names
-        self._holds_out, self._lists = holds_out, labels == "multilabel"
+    def __init__(self, config: Config, model: LearnerCore) -> None:
+        self.options: ResultOptions = config.results
+        options, labels, learner = self.options, config.reduction.labels, model.reduction
+        self._names = model.names.class_list  # which may grow
+        self._holds_out, self._lists = config.passes.holds_out, labels == "multilabel"
         self.curve = None if options.curve is None else Curve()
         self._measured = learner if isinstance(learner, MultilabelLearner) and options.per_class is not None else None
         self.report = None if self._measured is None else self._measured.new_report()
