@@ -18,6 +18,7 @@ import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s, UInt32s
 from ...binary import finite, gd, weight_table
+from ...binary.document_frequency import DocumentFrequencies
 from ...data.interactions import Crosser
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
@@ -92,8 +93,8 @@ class Reduction(ABC):
     # weight tables of `gd`, whose slots are numbered consecutively in this order; empty if it has others
     tables: Sequence[gd.WeightTable] = ()
     rows: np.uint64 = np.uint64(0)  # number of rows of the tables to which features are cut, 0 if they are not
-    # in how many examples each feature occurs, a `document_frequency.DocumentFrequencies`, None if that is not counted
-    frequencies: Any = None
+    # in how many examples each feature occurs, None if that is not counted
+    frequencies: DocumentFrequencies | None = None
     # update rule and options of these tables
     rule: gd.UpdateRule
     learner_options: gd.BinaryOptions
@@ -163,7 +164,7 @@ class Reduction(ABC):
         A feature that was not may share its weights with one that was.
         """
         if self.frequencies is not None:
-            return self.frequencies.find(feature)  # type: ignore[no-any-return]  # bool[z]
+            return self.frequencies.find(feature)
         if not self.tables:
             return None
         found = np.zeros(len(feature), bool)

@@ -129,7 +129,6 @@ class ProbabilityTree(Reduction):
             )  # fmt: skip
             self.members.append(member)
         self.scales = feature_scaling.from_option(o.normalize_features)
-        self.frequencies: document_frequency.DocumentFrequencies | None = None
         if o.normalize_features == "idf" or self.has_index:
             weighting = o.normalize_features == "idf"
             self.frequencies = document_frequency.DocumentFrequencies(weighting, spec.constant, self.weights_only)

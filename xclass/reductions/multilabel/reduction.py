@@ -90,6 +90,7 @@ class MultilabelPlan(NamedTuple):
 class Multilabel(label_lists.MultilabelLearner):
     """Learn and predict lists of labels (`--multilabel`)."""
 
+    frequencies: document_frequency.DocumentFrequencies
     ranks_all = True  # that are candidates
 
     def __init__(self, spec: LearnerSpec) -> None:
@@ -98,9 +99,7 @@ class Multilabel(label_lists.MultilabelLearner):
         self.set_up(spec, None)
         self.predict_only = spec.binary.predict_only_model
         gd.check_memory(self.bits, adagrad.SLOT_BYTES)
-        self.frequencies: document_frequency.DocumentFrequencies = document_frequency.DocumentFrequencies(
-            True, spec.constant
-        )
+        self.frequencies = document_frequency.DocumentFrequencies(True, spec.constant)
         expected = min(o.multilabel, MOST_EXPECTED)  # memory for so many labels need not grow
         self.labels = frequent.with_labels(frequent.new_labels(), expected)
         self.neighbours = neighbours.new_neighbours()

@@ -63,6 +63,8 @@ class LabelTree(MultilabelLearner):
     sample : examples collected for building the tree, None if none are needed
     """
 
+    frequencies: document_frequency.DocumentFrequencies
+
     def __init__(self, spec: LearnerSpec) -> None:
         o: PltOptions = spec.options
         self.options = o
@@ -74,9 +76,7 @@ class LabelTree(MultilabelLearner):
         lines = max(self.bits - adagrad.LOG2_LINE_SLOTS, 1)
         words = tagged_words.new_words(lines, o.max_doublings or 0, spec.weights_only)
         self._set_tree(label_tree.empty_tree(min(o.plt, MOST_RESERVED)), words)
-        self.frequencies: document_frequency.DocumentFrequencies = document_frequency.DocumentFrequencies(
-            False, spec.constant, spec.weights_only
-        )
+        self.frequencies = document_frequency.DocumentFrequencies(False, spec.constant, spec.weights_only)
         self.alpha = {"balanced": 1.0, "random": binary_nodes.RANDOM}.get(o.plt_tree, o.plt_alpha)
         self.random = np.array([spec.seed], np.uint64)
         self.largest_step = finite.largest_step(1.0)
