@@ -328,23 +328,16 @@ class ProbabilityTree(Reduction):
 
     def _finish(self, task: BatchTask, predictions: TreePredictions, p: Float64s, top: Int64s, top_p: Float64s) -> None:
         """Set the prediction, loss and listing of a task and update the report."""
-        labelled, known = ~np.isnan(task.batch.label), predictions.known[0]
-        weight = task.batch.weight.astype(np.float64)
+        batch, known = task.batch, predictions.known[0]
+        labelled, weight = ~np.isnan(batch.label), batch.weight.astype(np.float64)
         task.prediction = top[:, 0].astype(np.float64)
-        task.label_probability = np.where(known & labelled, p, np.nan)
-        if self.search:
-            task.answer_probability = top_p[:, 0]
-        self.report.add_losses(labelled, weight, known, p)
+        self.set_probabilities(task, top_p[:, 0], known, p, top)
         self.report.add_regressors(labelled, weight, known, predictions.regressors, predictions.loss)
         if self.search:
-            right = task.prediction == task.batch.label
-            task.loss = label_arrays.wrong_weights(task.prediction, task.batch.label, task.batch.weight)
+            task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
             self.report.add_searches(predictions.opened, predictions.gap)
-            self.report.add_forecasts(top_p[:, 0], labelled, weight, right)
         else:
-            task.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
-        if self.listing_options.top_k is not None:
-            self.report.add_top_k(labelled, weight, task.batch.label, top)
+            task.loss, task.answer_probability = np.where(labelled, weight * (1.0 - p) ** 2, 0.0), None
         if self.wanted.lists_best:
             task.list_classes(top, top_p)
 
