@@ -20,7 +20,7 @@ def test_a_stopwatch_counts_work_and_not_what_is_between(monkeypatch):
 
     monkeypatch.setattr("xclass.run.timing.time.perf_counter", lambda: now)
     watch = timing.Stopwatch()
-    nap = watch.timed("nap", wait)
+    nap = watch.timed("nap")(wait)
     assert nap(2) == 2
     wait(5)
     nap(1)
@@ -34,7 +34,7 @@ def test_a_stopwatch_counts_work_and_not_what_is_between(monkeypatch):
 def test_work_that_fails_is_counted_and_still_fails():
     watch = timing.Stopwatch()
     with pytest.raises(ZeroDivisionError):
-        watch.timed("it", lambda: 1 / 0)()
+        watch.timed("it")(lambda: 1 / 0)()
     assert "it" in watch.seconds
 
 

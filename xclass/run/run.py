@@ -373,7 +373,8 @@ class Run:
             self.model.progress.count(task)
         self.recorder.count(task, self.progress.row_positions, self.reader.name, self.reader.parsing)
         self.console.move_bar(self.reader.position, self.progress.examples)
-        self.stopwatch.timed("writing", outputs.write)(self.writers, task)
+        with self.stopwatch.timed("writing"):
+            outputs.write(self.writers, task)
 
     def warn(self, notes: Sequence[str]) -> None:
         """Show warnings, each once."""

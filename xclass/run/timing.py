@@ -6,14 +6,15 @@ thread of their own. The times exclude waiting for other threads, and their sum 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import TypeVar
 
-P = ParamSpec("P")
-R = TypeVar("R")
+from ..system import thread_limit
+
 T = TypeVar("T")
 
 
@@ -37,27 +38,22 @@ class Stopwatch:
         """Add seconds to an activity."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
-    def timed(self, name: str, task: Callable[P, R]) -> Callable[P, R]:
-        """Return a function that calls `task` and adds the time it takes to the activity `name`."""
-
-        def timed(*args: P.args, **kwargs: P.kwargs) -> R:
-            start = time.perf_counter()
-            try:
-                return task(*args, **kwargs)
-            finally:
-                self.add(name, time.perf_counter() - start)
-
-        return timed
+    @contextlib.contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the time that a `with` block takes, or a function that this decorates, to the activity `name`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add(name, time.perf_counter() - start)
 
     def stages(self, stages: list[Callable[[T], None]]) -> list[Callable[[T], None]]:
         """Return stages that are timed as the activities `learning 0`, `learning 1`, ..."""
-        return [self.timed(f"learning {j}", stage) for j, stage in enumerate(stages)]
+        return [self.timed(f"learning {j}")(stage) for j, stage in enumerate(stages)]
 
     def each(self, name: str, items: Iterable[T]) -> Iterator[T]:
         """Yield the items, adding the time that the iterator needs for each of them to the activity `name`."""
-        end = object()
-        following: Callable[[], Any] = partial(self.timed(name, next), iter(items), end)
-        return iter(following, end)
+        return thread_limit.each(items, partial(self.timed, name))
 
     def line(self, parsing: float) -> str:
         """Return the line of the summary; `parsing` is the part of the seconds of "source" spent on parsing."""

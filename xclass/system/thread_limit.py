@@ -65,12 +65,12 @@ def working() -> Iterator[None]:
             _held.reset(before)
 
 
-def each(items: Iterable[T]) -> Iterator[T]:
-    """Yield the items, holding a permit while the iterator computes each of them."""
+def each(items: Iterable[T], around: Callable[[], contextlib.AbstractContextManager[None]] = working) -> Iterator[T]:
+    """Yield the items, holding a permit, or within another context, while the iterator computes each of them."""
     iterator, end = iter(items), object()
 
     def following() -> Any:
-        with working():
+        with around():
             return next(iterator, end)
 
     return iter(following, end)
