@@ -62,24 +62,28 @@ def terminal() -> Iterator[Terminal]:
     made.close()
 
 
-def test_80_columns_have_room_for_everything(terminal):
-    bar = console.bar_of_reading(10**9, terminal.file)
-    bar.start_t -= 3600
-    console.move(bar, 250_000_000, 90_000_000, 12_345 * MB)
-    bar.refresh()
+def reading(terminal, monkeypatch, size, seconds, position, examples, megabytes):
+    """The line of a bar of reading at a position after some seconds."""
+    monkeypatch.setattr(sys, "stderr", terminal.file)
+    monkeypatch.setattr(console.memory, "peak", lambda: megabytes * MB)
+    output = console.Console(quiet=False)
+    output.start_bar(size)
+    output._bar.start_t -= seconds
+    output.move_bar(lambda: position, examples)
+    output._bar.refresh()
     shown = terminal.last_line()
-    bar.close()
+    output.end_bar()
+    return shown
+
+
+def test_80_columns_have_room_for_everything(terminal, monkeypatch):
+    shown = reading(terminal, monkeypatch, 10**9, 3600, 250_000_000, 90_000_000, 12_345)
     assert len(shown) <= 79
     assert re.fullmatch(r" 25%\|.{16,}\| 1:00:0\d, 3:00:0\d left, 2\d,\d{3} examples/s, 12,345 MB", shown), shown
 
 
-def test_without_a_size_there_is_no_time_left(terminal):
-    bar = console.bar_of_reading(None, terminal.file)
-    bar.start_t -= 10
-    console.move(bar, 2_500_000, 1000, 100 * MB)
-    bar.refresh()
-    shown = terminal.last_line()
-    bar.close()
+def test_without_a_size_there_is_no_time_left(terminal, monkeypatch):
+    shown = reading(terminal, monkeypatch, None, 10, 2_500_000, 1000, 100)
     assert re.fullmatch(r"2\.50MB in 00:1\d, \d+ examples/s, 100 MB", shown), shown
 
 

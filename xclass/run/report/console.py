@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any
 
 from ...api import progress_table
 from ...api.configuration import Config
@@ -54,9 +54,7 @@ class Console:
     def start_steps(self, count: int, unit: str) -> None:
         """Show, on a terminal, a bar for `count` steps of an activity other than reading, in place of any other bar."""
         self.end_bar()
-        if self.quiet or not terminal.shows_errors():
-            return
-        self._bar = _bar(terminal.error_stream(), total=count, unit=unit.strip(), bar_format=STEPS)
+        self._show_bar(total=count, unit=unit.strip(), bar_format=STEPS)
 
     def step(self) -> None:
         """Advance the bar by one step; may be called from any thread."""
@@ -64,16 +62,29 @@ class Console:
             self._bar.update()
 
     def start_bar(self, size: int | None) -> None:
-        """Show, on a terminal, a bar for the reading of `size` bytes in all passes; None if it is not known."""
+        """Show, on a terminal, a bar for the reading of `size` bytes in all passes, None if it is not known.
+
+        It shows the share that is read, the time so far and an estimate of the time left, both in minutes and seconds,
+        the speed and the memory in use. Without a size, there are neither share nor time left.
+        """
+        layout = READING_UNKNOWN if size is None else READING
+        self._show_bar(total=size, bar_format=layout, unit_scale=True, unit_divisor=1000)
+
+    def _show_bar(self, **settings: Any) -> None:
         if self.quiet or not terminal.shows_errors():
             return
-        self._bar = bar_of_reading(size, terminal.error_stream())
+        from tqdm import tqdm  # only terminals need it
+
+        file = terminal.error_stream()
+        self._bar = tqdm(leave=False, file=file, mininterval=0.2, dynamic_ncols=True, smoothing=0.1, **settings)
 
     def move_bar(self, position: Callable[[], int], examples: int) -> None:
         """Move the bar to byte `position()` of the data, and show the speed and the memory in use."""
         if self._bar is None:
             return
-        move(self._bar, position(), examples, memory.peak())
+        speed = examples / max(self._bar.format_dict["elapsed"], 1e-3)
+        self._bar.set_postfix_str(f"{speed:,.0f} examples/s, {memory.peak() / 2**20:,.0f} MB", refresh=False)
+        self._bar.update(position() - self._bar.n)
 
     def end_bar(self) -> None:
         """Remove the bar."""
@@ -88,29 +99,6 @@ class OperatorConsole(Console):
     def line(self, text: str) -> None:
         with contextlib.suppress(OSError):
             super().line(text)
-
-
-def bar_of_reading(size: int | None, file: TextIO) -> Any:
-    """Return a bar for the reading of `size` bytes in all passes, None if it is not known.
-
-    It shows the share that is read, the time so far and an estimate of the time left, both in minutes and seconds, the
-    speed and the memory in use. Without a size, there are neither share nor time left.
-    """
-    layout = READING_UNKNOWN if size is None else READING
-    return _bar(file, total=size, bar_format=layout, unit_scale=True, unit_divisor=1000)
-
-
-def move(bar: Any, position: int, examples: int, memory: int) -> None:
-    """Move a bar of reading to a position in bytes, and show the speed and the memory in use."""
-    elapsed = max(bar.format_dict["elapsed"], 1e-3)
-    bar.set_postfix_str(f"{examples / elapsed:,.0f} examples/s, {memory / 2**20:,.0f} MB", refresh=False)
-    bar.update(position - bar.n)
-
-
-def _bar(file: TextIO, **settings: Any) -> Any:
-    from tqdm import tqdm  # only terminals need it
-
-    return tqdm(leave=False, file=file, mininterval=0.2, dynamic_ncols=True, smoothing=0.1, **settings)
 
 
 def summary(c: Config, progress: Progress, learner: Reduction) -> list[str]:
