@@ -351,7 +351,7 @@ def _merged(
             sources = Sources(
                 [learner.reduction for learner in learners], start.reduction, base is not None,
                 [model.path for model in models], base.path if base is not None else "",
-                [_weight(model.contents.clock, start.clock) for model in models],
+                [weight_since(model.contents.clock, start.clock) for model in models],
                 [list(map(class_names.key_of, model.names)) for model in models],
                 list(map(class_names.key_of, base_names)), list(spellings), listed,
             )  # fmt: skip
@@ -422,7 +422,7 @@ def _total(values: Sequence[float], base: float) -> Any:
     return merging.added_counts([np.array(value) for value in values], np.array(base)).item()
 
 
-def _weight(clock: float, base: float) -> float:
+def weight_since(clock: float, base: float) -> float:
     """Return the weight of the examples since the base as a finite number >= 0, whatever a model file says."""
     weight = clock - base if base <= clock < math.inf else clock  # all of it if it is smaller than the base's
     return min(max(weight, 0.0), LARGEST) if not math.isnan(weight) else 0.0

@@ -171,9 +171,9 @@ def test_lines_of_words_agree_with_the_oracle(data):
     out = np.zeros(lines_before + 32, np.uint32)
     out[lines_before:] = tables[0]
     arguments = out, (rows + lines_before).astype(np.uint32), word, start
-    counted = merged_words.merge_lines(*arguments, False)
+    counted = merged_words.merge_lines(*arguments, False, merged_words.ALL)
     assert out[lines_before:].tolist() == tables[0].tolist()
-    dropped, added = merged_words.merge_lines(*arguments, True)
+    dropped, added = merged_words.merge_lines(*arguments, True, merged_words.ALL)
     out = out[lines_before:]
     expected = []
     for line in range(2):

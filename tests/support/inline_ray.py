@@ -112,6 +112,7 @@ def module():
     errors = {name: type(name, (Exception,), {}) for name in (*kinds, "RaySystemError")}
     return SimpleNamespace(
         is_initialized=lambda: True,
+        ObjectRef=Reference,
         remote=remote,
         get=get,
         put=lambda value: Reference(copied(value)),

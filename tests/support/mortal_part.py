@@ -24,8 +24,8 @@ class MortalPartLearner(part_learner.PartLearner):
         self.folder = Path(folder)
         super().__init__(number, folder, config)
 
-    def learn(self, model, work):
-        learned = super().learn(model, work)
+    def learn(self, state, work, *others):
+        learned = super().learn(state, work, *others)
         if work.cursor.position or work.passes_ended:
             die_if_wanted(self.folder, str(work.part.number))
         return learned

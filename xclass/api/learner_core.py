@@ -158,7 +158,7 @@ class LearnerCore:
                 self.schema.form = self.schema.form or OTHER
                 arrays = contents.arrays
                 stored = gd.arrays_for_prediction(arrays) if self.spec.weights_only else arrays
-                self.reduction.restore(stored, contents.learner)
+                self.reduction.restore(stored, contents.learner, contents.live)
             self._cross_path()
         except BaseException:
             self.reduction.close()
@@ -518,13 +518,16 @@ class LearnerCore:
         names = ",".join(self.names.names[: self.names.highest_seen])
         return {**self.config.stored(), "named_labels": names or None}
 
-    def contents(self) -> ModelContents:
-        """Return the contents of a model file: options, counters and what the reduction has learned."""
+    def contents(self, live: bool = False) -> ModelContents:
+        """Return the contents of a model file: options, counters and what the reduction has learned.
+
+        If they are live, large tables are those of the learner, which must not learn on then.
+        """
         resumable = not self.config.learner.predict_only_model
         counters = self.progress.counters() if resumable else None
         if counters is not None and self.spec.vw_exact:
             counters[VW] = self.progress.stored_by_vw(self.config.learner.initial_t + self.clock)
-        saved = self.reduction.saved()
+        saved = self.reduction.saved(live)
         return ModelContents(
             options=self.stored_options(),
             learner=saved.facts,
@@ -533,6 +536,7 @@ class LearnerCore:
             counters=counters,
             arrays=saved.arrays,
             schema=self.schema.copy(),
+            live=saved.live,
         )
 
     def replace_contents(self, contents: ModelContents) -> None:

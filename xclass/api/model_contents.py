@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from ..data.schema import Schema
 from ..errors import OTHER_MODEL, ModelError, UsageError
 from ..model import compact_columns, model_file, stored_arrays
+from ..model.archive import LiveTable
 from ..model.stored_arrays import Arrays, Stored
 from ..system import leftovers, output_file
 from ..system.printable import short_repr
@@ -46,6 +47,7 @@ class ModelContents(NamedTuple):
     counters: dict[str, Any] | None  # see `progress.Progress.counters`; None with --predict_only_model
     arrays: Arrays  # arrays of the learner, which checks them
     schema: Schema  # of the tables learned from; empty if there were none
+    live: Mapping[str, LiveTable] | None = None  # large tables that are not among the arrays, see `Archive`
 
 
 def save(

@@ -37,6 +37,7 @@ MIX = 0x9E3779B1  # odd multiplier of the numbers that decide how averages are r
 WORD = "word"  # plane of a table in a model file
 SAMPLE = 1 << 20  # words of a table from which is estimated how full the merged one will be
 MOST_DROPPED = 0.01  # share of the words in use that may be dropped while the table can be doubled
+ALL = np.empty(0, np.int64)
 AHEAD = 16  # changes of a model whose lines are fetched before they are used
 
 
@@ -64,13 +65,13 @@ def merged(models: Sequence[Words], base: Words, changes: Sequence[Changes | Non
         if times > tagged_words.doublings(base):
             models = [_enlarged(_filled(*pair, base), times) for pair in zip(models, given, strict=True)]
             base, given = _enlarged(base, times), [None] * len(models)
-        listed = [own or _changes(words, base) for words, own in zip(models, given, strict=True)]
+        listed = [own or changes_of(words.word, base.word) for words, own in zip(models, given, strict=True)]
         counts = [words.state for words in (base, *models)]
         lost = int(added_counts([own[LOST] for own in counts[1:]], counts[0][LOST]))
         if not _is_too_small(base, listed, lost):
             break
         times += 1
-    dropped, added = merge_lines(base.word, *_joined(listed), True)
+    dropped, added = merge_changes(base.word, listed)
     state = base.state.copy()
     for position in (tagged_words.COUNTER, EVICTED, REFUSED, LOST):
         total = added_counts([own[position] for own in counts[1:]], counts[0][position])
@@ -92,11 +93,21 @@ def _is_too_small(base: Words, changes: Sequence[Changes], lost: int) -> bool:
     for own in changes:
         n = int(np.searchsorted(own.rows, words))
         first.append(Changes(own.rows[:n], {WORD: own.planes[WORD][:n]}))
-    dropped, added = (count * (len(base.word) // words) for count in merge_lines(base.word, *_joined(first), False))
+    dropped, added = (
+        count * (len(base.word) // words) for count in merge_lines(base.word, *_joined(first), False, ALL)
+    )
     state = base.state.copy()
     state[USED] += added
     state[LOST] = lost + dropped
     return bool(tagged_words.is_full(base._replace(state=state)) or dropped > MOST_DROPPED * state[USED])
+
+
+def merge_changes(word: UInt32s, changes: Sequence[Changes], lines: Int64s = ALL) -> tuple[int, int]:
+    """Merge words of a base with those that each model has changed; return what `merge_lines` does.
+
+    `lines` are the numbers of the lines, if these are not all.
+    """
+    return merge_lines(word, *_joined(changes), True, lines)
 
 
 def _joined(changes: Sequence[Changes]) -> tuple[UInt32s | Int64s, UInt32s, Int64s]:
@@ -122,15 +133,18 @@ def _filled(words: Words, changes: Changes | None, base: Words) -> Words:
     return words._replace(word=word)
 
 
-def _changes(words: Words, base: Words) -> Changes:
-    return table_changes.of_whole({WORD: words.word}, {WORD: base.word})
+def changes_of(words: UInt32s, base: UInt32s) -> Changes:
+    """Return the words in which a table differs from that of the base, which has the same size."""
+    return table_changes.of_whole({WORD: words}, {WORD: base})
 
 
 # -- kernels
 
 
 @jit
-def merge_lines(base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int64s, write: bool) -> tuple[int, int]:
+def merge_lines(
+    base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int64s, write: bool, numbers: Int64s
+) -> tuple[int, int]:
     """Merge the lines in which a model differs from the base; return how many words found no place, and by how many
     more words are in use in the result than in the base, with those that find no place if `write` is not set.
 
@@ -142,6 +156,7 @@ def merge_lines(base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int
     word : uint32[changes], what is there
     start : int64[models + 1], where the changes of each model begin
     write : if not, words are only counted
+    numbers : int64[lines], those of the lines in the table; nothing if they are all lines
     """
     models = len(start) - 1
     tables = np.empty((models + 1, LINE_WORDS), np.uint32)
@@ -160,7 +175,7 @@ def merge_lines(base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int
                 line = min(line, np.int64(rows[at[k]]) // LINE_WORDS)
         if line == lines:
             return dropped, added
-        begin = line * LINE_WORDS
+        begin, mixed = line * LINE_WORDS, (numbers[line] if len(numbers) > 0 else line) * MIX
         for k in range(models):
             if at[k] + AHEAD < start[k + 1]:
                 intrinsics.prefetch(base, np.int64(rows[at[k] + AHEAD]))
@@ -168,7 +183,7 @@ def merge_lines(base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int
                 end[k] += 1
         if _average_in_place(base, begin, rows, word, at, end, averages):
             if write:
-                added += _store(averages, line * MIX, base, begin)
+                added += _store(averages, mixed, base, begin)
             else:
                 for j in range(LINE_WORDS):
                     added += averages.changed[j] > 0 and base[begin + j] == 0
@@ -187,7 +202,7 @@ def merge_lines(base: UInt32s, rows: UInt32s | Int64s, word: UInt32s, start: Int
             added += size
             continue
         for e in range(size):
-            merged_word[e] = average_word(tables, tag[e], line * MIX)
+            merged_word[e] = average_word(tables, tag[e], mixed)
         while size > LINE_WORDS:
             size = _drop_weakest(tag, merged_word, lane, size)
             dropped += 1

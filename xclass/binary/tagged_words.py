@@ -42,7 +42,7 @@ from ..kernels import intrinsics, packed_words, tagged_format, tagged_lines, use
 from ..kernels.constants import GOLDEN, SPREAD, ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
-from ..model.archive import Archive
+from ..model.archive import WORDS, Archive, LiveTable
 from ..options.declare import option, refused
 from ..system import memory, sparse_memory
 
@@ -164,6 +164,11 @@ def _with_limit(words: Words) -> Words:
     return words
 
 
+def is_crowded(lanes: int, eager: bool, used: int, lost: int) -> bool:
+    """Return whether a table is doubled that may be, by the words in use and those lost."""
+    return used >= EAGER_SHARE * lanes if eager else lost >= LOST_SHARE * lanes
+
+
 def copied(words: Words) -> Words:
     word = sparse_memory.zeros(len(words.word))
     word[:] = words.word
@@ -191,6 +196,15 @@ def serialize(archive: Archive, name: str, words: Words) -> Words:
     """
     times = archive.take(f"{name}.doublings", np.array([doublings(words)]), (1,), 0, int(words.state[DOUBLINGS]))
     packed = len(words.lines.bitmap) > 0
+    if archive.live is not None:
+        limits = np.array([size(words) >> times[0] if archive.saves else 0, *words.state[[DOUBLINGS, EAGER]]])
+        archive.fill(f"{name}.limits", limits)
+        live = archive.hand_over(name, LiveTable(WORDS, (words.word,)))
+        if not archive.saves:
+            words = words._replace(shift=words.shift - np.uint64(times[0]))
+            words = words._replace(word=sparse_memory.zeros(size(words)) if live is None else live.planes[0])
+        archive.fill_counts(f"{name}.counts", words.state[:STORED])
+        return words if archive.saves else _with_limit(words)
     if archive.saves:
         word = words.word
         if archive.predict_only:

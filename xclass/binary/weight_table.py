@@ -24,7 +24,7 @@ import numpy as np
 from ..array_types import AnyArray, Bools, Float32s, Float64s, UInt32s
 from ..kernels.constants import ZERO
 from ..kernels.jit import bare, jit, on_demand
-from ..model.archive import Archive
+from ..model.archive import SLOTS, Archive, LiveTable
 from ..model.stored_arrays import Arrays, Stored
 from ..system import sparse_memory
 from . import finite, loss
@@ -119,8 +119,10 @@ def _column(flat: Float32s, slots: int, planes: bool, k: int) -> Float32s:
 COLUMNS = ("w", "g", "n")  # columns stored in a model file
 
 
-def serialize_table(archive: Archive, name: str, table: WeightTable, rule: UpdateRule, options: BinaryOptions) -> None:
-    """Save a table without untouched slots if that is smaller, or fill a new one from a model file.
+def serialize_table(
+    archive: Archive, name: str, table: WeightTable, rule: UpdateRule, options: BinaryOptions
+) -> WeightTable:
+    """Save a table without untouched slots if that is smaller, or fill a new one from a model file; return it.
 
     With `predict_only_model`, what only learning needs is left out; --l1 and --l2 are then applied to the weights. The
     row numbers of a sparse array must ascend and lie within the table. All other numbers are only used in arithmetic
@@ -128,12 +130,19 @@ def serialize_table(archive: Archive, name: str, table: WeightTable, rule: Updat
     apply.
     """
     planes = columns(table)
-    weights_only = options.predict_only_model if archive.saves else archive.shape(f"{name}.g") is None
+    lacks = archive.live is None and archive.shape(f"{name}.g") is None
+    weights_only = options.predict_only_model if archive.saves else lacks
     if weights_only:
         planes = {"w": effective_weights(table) if archive.saves else planes["w"]}
     if not archive.saves and rule.initial_weight != 0:
         planes["w"][:] = 0
-    archive.table(name, planes)
+    if archive.live is None:
+        archive.table(name, planes)
+    else:
+        live = archive.hand_over(name, _live(table))
+        if not archive.saves and live is not None:
+            flat = live.whole if live.whole is not None else _joined(live, len(table.flat))
+            table = table._replace(flat=flat)
     if not weights_only:
         archive.fill(f"{name}.sums", table.sums)
         _serialize_shrunk(archive, f"{name}.shrunk", table)
@@ -142,6 +151,23 @@ def serialize_table(archive: Archive, name: str, table: WeightTable, rule: Updat
         _pin(rule, table.range)
         if options.resume == "first":
             table.sums[1:] = 0
+    return table
+
+
+def _live(table: WeightTable) -> LiveTable:
+    """Return w, G and N as planes, or all numbers of the slots as one."""
+    bits = table.flat.view(np.uint32)
+    if table.stride == 1:
+        return LiveTable(SLOTS, tuple(bits.reshape(FIELDS, -1)[: len(COLUMNS)]), table.flat)
+    return LiveTable(SLOTS, (bits,), table.flat)
+
+
+def _joined(live: LiveTable, size: int) -> Float32s:
+    """Return planes that are no parts of one array as one."""
+    flat = np.zeros(size, np.float32)
+    for k, plane in enumerate(live.planes):
+        flat[k * len(plane) : (k + 1) * len(plane)] = plane.view(np.float32)
+    return flat
 
 
 def columns(table: WeightTable) -> dict[str, Float32s]:

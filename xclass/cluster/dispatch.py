@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..api.configuration import Config, chosen_name
 from ..api.learner_core import LearnerCore
 from ..api.model_contents import ModelContents
 from ..data import class_names
-from ..errors import ModelError, UsageError
+from ..errors import UsageError
 from ..merging import NAMES
 from ..options.declare import options_of
 from ..reductions import presets, registry
@@ -23,9 +23,10 @@ from . import round_length, run_state, shards
 from .averaging import Averaging, Round
 from .engines import ClusterEngine
 from .options import ClusterOptions
-from .part_learner import Learned, PartLearner, PartWork
+from .part_learner import Learned, PartLearner, PartWork, RoundState
 from .predicting import Predicting
 from .session import Session
+from .shards import DataPart
 
 
 class AveragedLearner(LearnerCore):
@@ -36,9 +37,8 @@ class AveragedLearner(LearnerCore):
     _counters: dict[str, Any] | None = None
 
     def join(self) -> None:
-        """Get what was learned, unless the model is damaged."""
-        contents = self.averaging.model
-        if self._rounds == self.averaging.rounds or contents is None or self.averaging.damaged:
+        """Get what was learned."""
+        if self._rounds == self.averaging.rounds or (contents := self.averaging.model) is None:
             return
         self.note_round()
         tallies = self.reduction.tallies()
@@ -48,7 +48,7 @@ class AveragedLearner(LearnerCore):
 
     def note_round(self) -> None:
         """Note the counts and the names of the model after a round."""
-        contents = self.averaging.model
+        contents = self.averaging.start.contents
         if contents is None:  # no worker has learned from an example
             return
         self.examples, self.clock, self._counters = contents.examples, contents.clock, contents.counters
@@ -56,22 +56,69 @@ class AveragedLearner(LearnerCore):
         self.names.append(list(names[len(self.names.names) :]))
         self.names.highest_seen = max(self.names.highest_seen, len(names))
 
-    def contents(self) -> ModelContents:
-        """Return the contents of a model file; raise ModelError if the model is damaged."""
-        if self.averaging.damaged:
-            raise ModelError(
-                "the models of the workers were not merged completely; if there is a checkpoint, --resume_run goes on "
-                "from it"
-            )
+    def contents(self, live: bool = False) -> ModelContents:
         self.join()
-        contents = super().contents()
+        contents = super().contents(live)
         return contents if contents.counters is None else contents._replace(counters=self._counters)
+
+
+class RayCrew:
+    """Let the workers of a session learn and merge, see `averaging.Crew`."""
+
+    def __init__(self, session: Session, workers: Sequence[Any]) -> None:
+        self._session, self._workers = session, workers
+
+    def worker_of(self, part: DataPart) -> int:
+        return (part.number - 1) % len(self._workers)
+
+    def learn(
+        self, state: RoundState, works: Sequence[PartWork], changes: Sequence[Any]
+    ) -> tuple[list[Learned], list[list[Any]]]:
+        ref, n = self._session.put(state), len(works)
+
+        def send(worker: Any, k: int) -> list[Any]:
+            sent: list[Any] = worker.learn.options(num_returns=n + 2 if n > 1 else 2).remote(
+                ref, works[k], k, n, *changes
+            )
+            return sent
+
+        return self._answers([self.worker_of(work.part) for work in works], send)
+
+    def merge(self, base: Sequence[Any], facts: Any, models: Sequence[Sequence[Any]]) -> tuple[list[Any], list[Any]]:
+        ref, n = self._session.put(facts), len(base)
+        chosen = [k % len(self._workers) for k in range(n)]
+        reports, found = self._answers(
+            chosen, lambda worker, k: worker.merge.options(num_returns=2).remote(base[k], ref, *models[k])
+        )
+        changes = [one for (one,) in found]
+        for k in range(n):  # another worker, perhaps of another node
+            self._workers[(k + max(n // 2, 1)) % len(self._workers)].keep.remote(base[k], changes[k])
+        return changes, reports
+
+    def contents(self, state: RoundState, passes_ended: int, changes: Sequence[Any]) -> ModelContents:
+        ref = self._session.put(state)
+        contents: ModelContents
+        ((_, contents),) = self._session.answers(
+            self._workers, [0], lambda worker, k: worker.contents.remote(ref, passes_ended, *changes), 1
+        )
+        return contents
+
+    def _answers(self, chosen: Sequence[int], send: Callable[[Any, int], list[Any]]) -> tuple[list[Any], list[Any]]:
+        """Return the first results of calls, and the references to their other results."""
+        others: list[list[Any]] = [[] for _ in chosen]
+
+        def first(worker: Any, k: int) -> Any:
+            sent, *others[k] = send(worker, k)
+            return sent
+
+        return [one for _, one in self._session.answers(self._workers, chosen, first, len(chosen))], others
 
 
 class Averaged(ClusterEngine):
     """Merge the models of the workers, which alone read the data, after each round of `averaging`."""
 
     _averaging: Averaging
+    _crew: RayCrew
     _model: AveragedLearner
     _counts: Any = None  # of the run that is continued
     _saved = 0  # examples at the last checkpoint
@@ -84,13 +131,14 @@ class Averaged(ClusterEngine):
         parts = shards.deal(self._files, len(state["positions"]) if state else config.cluster.workers)
         learner = AveragedLearner(config, contents)
         self._model = learner
-        self._averaging = learner.averaging = Averaging(config, parts, self._learn, contents)
+        self._start_workers(PartLearner, min(config.cluster.workers, len(parts)))
+        self._crew = RayCrew(self._session, self._workers)
+        self._averaging = learner.averaging = Averaging(config, parts, self._crew, contents)
         if state is not None:
             self._averaging.restore(state)
             learner.note_round()
             learner.reduction.add_tallies(tallies)
             self._saved = learner.examples
-        self._start_workers(PartLearner, min(config.cluster.workers, len(parts)))
         return learner
 
     def source(self) -> Any:
@@ -105,17 +153,6 @@ class Averaged(ClusterEngine):
             f"{workers} averaged after {round_length.described(config.cluster.sync_every)}",
             *run_state.notes(config, self.run.progress.examples),
         ]
-
-    def _learn(self, model: ModelContents | None, works: Sequence[PartWork]) -> Iterator[Learned]:
-        ref = None if model is None else self._session.put(model)
-        answers = self._session.answers(
-            self._workers, [self._worker_of(work) for work in works],
-            lambda worker, k: worker.learn.remote(ref, works[k]), len(works),
-        )  # fmt: skip
-        return (one for _, one in answers)
-
-    def _worker_of(self, work: PartWork) -> int:
-        return (work.part.number - 1) % len(self._workers)
 
     def run_pass(self) -> None:
         run, path = self.run, self.run.options.final_regressor
@@ -133,12 +170,7 @@ class Averaged(ClusterEngine):
         """Count what was learned in a round, and show what is due."""
         self.run.warn(round_.notes)
         for work, one in zip(round_.works, round_.learned, strict=True):
-            self._add(work.part, self._worker_of(work), one.result)
-        if round_.tallies is not None:
-            self.run.model.reduction.add_tallies(round_.tallies)
-        for task in round_.added:  # with examples by which classes were added
-            for row in self.run.progress.count(task):
-                self.run.console.table_line(row)
+            self._add(work.part, self._crew.worker_of(work.part), one.result)
 
     def end_pass(self) -> bool:
         self._averaging.end_pass()
@@ -150,7 +182,6 @@ class Averaged(ClusterEngine):
 
     def end(self) -> list[str]:
         self._model.join()
-        self._averaging.close()
         rounds, longest = self._averaging.rounds, self._averaging.longest
         return [f"rounds = {rounds}, the longest of {longest} examples of each worker", *super().end()]
 

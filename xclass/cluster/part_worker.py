@@ -85,12 +85,23 @@ class PartWorker:
             raise type(error)(*with_place(error.args, place_of(self._number))) from None
 
     def _begin(self) -> None:
-        self._waited = 0.0 if self._ended_at is None else time.monotonic() - self._ended_at
-        self._cpu = time.process_time()
+        if self._ended_at is None:
+            self._waited, self._cpu = 0.0, time.process_time()
+        else:
+            self._waited = time.monotonic() - self._ended_at
+
+    @contextlib.contextmanager
+    def _busy(self) -> Iterator[None]:
+        """Do not count the `with` block as waiting."""
+        begun = time.monotonic()
+        yield
+        if self._ended_at is not None:
+            self._ended_at += time.monotonic() - begun
 
     def _cost(self, examples: int, sent: int, received: int) -> Cost:
         self._ended_at = time.monotonic()
-        return Cost(examples, time.process_time() - self._cpu, sent, received, self._waited)
+        before, self._cpu = self._cpu, time.process_time()  # what was computed between two parts counts, too
+        return Cost(examples, self._cpu - before, sent, received, self._waited)
 
 
 class Counter:
@@ -107,6 +118,10 @@ class Counter:
         for stage in self._learner.reduction.stages:
             stage(task)
         self._learner.note(task)
+        self.show(task)
+
+    def show(self, task: BatchTask) -> None:
+        """Count a task for the progress."""
         self._counted.count(task)
         self.examples += task.batch.n
 

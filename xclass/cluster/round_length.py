@@ -17,7 +17,7 @@ from .part_learner import Learned
 FIRST = 4000  # examples of the first round
 WANTED = 9.0  # seconds of learning for each second of exchange
 GROWTH = 2.0  # most times as many examples as in the round before
-MOST_WAITING = 0.02  # share of the examples that wait for classes, above which rounds stay as they are
+MOST_WAITING = 0.1  # share of the examples that wait for classes, above which rounds stay as they are
 # Nanoseconds. What is exchanged is listed, sent, merged, received and written, each at about 300 MB a second
 EXAMPLE, FEATURE, BYTE = 20_000.0, 3_000.0, 16.0
 SLOT = 1.5  # of a class in learners that train all classes on each feature

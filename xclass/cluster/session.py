@@ -393,6 +393,12 @@ class Session:
                 raise ClusterError(f"{missing}; gave up after {limit:g} seconds (--ray_timeout); {advice}")
 
 
+def fetched(value: Any) -> Any:
+    """Return what a reference stands for, and anything else as it is; in a worker."""
+    ray = imported()
+    return ray.get(value) if isinstance(value, ray.ObjectRef) else value
+
+
 def _pinged(worker: Any) -> Any:
     """Return the reference to an answer that a worker gives at once, also while it works."""
     return worker.ping.options(concurrency_group="health").remote()

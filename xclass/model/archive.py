@@ -9,16 +9,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..array_types import AnyArray
+from ..array_types import AnyArray, UInt32s
 from . import stored_arrays
 from .stored_arrays import Arrays, Limit, Number, Stored
 
 Ranges: TypeAlias = Mapping[str, tuple[float, float]]  # plane of a table -> lowest and highest number
 NO_RANGES: Ranges = {}
+
+
+WORDS, PAIRS, SLOTS = "words", "pairs", "slots"  # kinds of tables
+
+
+class LiveTable(NamedTuple):
+    """Hold a large table as it is in memory, so that another learner of this process can go on with it."""
+
+    kind: str
+    planes: tuple[UInt32s, ...]  # the bits of its numbers; with the same number of rows, so one plane may be longer
+    whole: AnyArray | None = None  # what the planes are parts of, if a table is one array
 
 
 class Archive:
@@ -30,6 +41,8 @@ class Archive:
     saves : whether the state is saved; it is restored if arrays are given
     predict_only : whether what only learning needs is not saved and may miss in a model file
     prefix : beginning of the names of the arrays of a part
+    live : large tables by name, which change hands as they are; one that is restored and not among them is empty. None
+        if they are saved and restored as arrays
     """
 
     def __init__(
@@ -42,6 +55,7 @@ class Archive:
         self.arrays: dict[str, Stored] = {} if arrays is None else arrays  # type: ignore[assignment]  # only read then
         self.facts: dict[str, Any] = {} if facts is None else facts  # type: ignore[assignment]  # only read then
         self.predict_only, self.prefix = predict_only, ""
+        self.live: dict[str, LiveTable] | None = None
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """Return the shape of an array of the model, None if it lacks the array."""
@@ -101,6 +115,13 @@ class Archive:
             self.arrays.update(stored_arrays.pack_table(name, planes, rows))
         else:
             stored_arrays.unpack_table(name, self.arrays, planes, check)
+
+    def hand_over(self, name: str, table: LiveTable) -> LiveTable | None:
+        """Save a live table as it is, or return the one that is restored, None for an empty one."""
+        assert self.live is not None  # else it is saved as arrays
+        if self.saves:
+            self.live[name] = table
+        return self.live.get(name)
 
     def fact(self, name: str, value: Number, low: float, high: float) -> Number:
         """Save a number, or return that of the model, which has its type and is in low..high."""

@@ -65,26 +65,36 @@ def merge(
     order = np.argsort(labels)
     maps = [order[np.searchsorted(labels, own, sorter=order)] for own in label_lists]
     listed = [
-        _changes(model.index, base.index, own) if given is None else _renumbered(given, own)
+        changed_pairs(model.index.pair, base.index.pair, own) if given is None else _renumbered(given, own)
         for model, own, given in zip(models, maps[1:], changes, strict=True)
     ]
     before = [base.index.weight[: len(maps[0])].copy(), base.index.norm2[: len(maps[0])].copy()]
-    wear = added_counts([one.index.wear.astype(np.float64) for one in models], base.index.wear.astype(np.float64))
     target.index = base.index
     target.reserve(len(labels) - len(maps[0]))
     index = target.index
     seen_labels.enter(index.classes, labels)
-    start = np.cumsum([0, *(len(one.rows) for one in listed)])
-    rows = np.concatenate([one.rows for one in listed])
     cross = np.zeros(len(labels))
-    weight = _row_weights(frequencies, len(index.wear))
-    merge_rows(
-        index.pair, index.times, index.slots, rows, joined(listed, CLASS), joined(listed, COUNT), start, weight, cross
-    )
-    full = index.times.reshape(len(index.wear), -1)[:, -1]  # count of the last class, 0 if there is space for more
-    index.wear[:] = np.minimum(wear, full)
+    wear, weight = [one.index.wear for one in models], row_weights(frequencies, len(index.wear))
+    merge_pairs(index.pair, index.wear, listed, wear, weight, cross)
     own_numbers = [before, *([one.index.weight, one.index.norm2] for one in models)]
     _merge_classes(index, own_numbers, maps, cross)
+
+
+def merge_pairs(
+    pair: UInt32s, wear: Float32s, changes: Sequence[Changes], wears: Sequence[Float32s], weight: Float64s,
+    cross: Float64s,
+) -> None:  # fmt: skip
+    """Replace pairs and wear of some rows of a base by the merged ones; `wears` are those of the models.
+
+    `changes` are the pairs of each model that differ; `weight` and `cross` are as in `merge_rows`.
+    """
+    start = np.cumsum([0, *(len(one.rows) for one in changes)])
+    rows, times = np.concatenate([one.rows for one in changes]), pair.view(np.float32)
+    slots = len(pair) // (2 * len(wear))
+    merge_rows(pair, times, slots, rows, joined(changes, CLASS), joined(changes, COUNT), start, weight, cross)
+    added = added_counts([one.astype(np.float64) for one in wears], wear.astype(np.float64))
+    full = times.reshape(len(wear), -1)[:, -1]  # count of the last class, 0 if there is space for more
+    wear[:] = np.minimum(added, full)
 
 
 def merge_frequencies(target: DocumentFrequencies, sources: Sources) -> None:
@@ -94,12 +104,12 @@ def merge_frequencies(target: DocumentFrequencies, sources: Sources) -> None:
     add_up(target, sources, "count")
 
 
-def _changes(model: Index, base: Index, classes: Int64s) -> Changes:
+def changed_pairs(pair: UInt32s, base: UInt32s, classes: Int64s) -> Changes:
     """Return the pairs in which a model differs from a base; `classes` are the numbers of its classes in the result."""
     number = np.concatenate([[0], classes + 1])  # 0 stands for an empty slot
-    rows = np.empty(count_pairs(model.pair, base.pair, number), np.uint32)
+    rows = np.empty(count_pairs(pair, base, number), np.uint32)
     changes = Changes(rows, {CLASS: np.empty(len(rows), np.uint32), COUNT: np.empty(len(rows), np.float32)})
-    list_pairs(model.pair, model.times, base.pair, number, rows, changes.planes[CLASS], changes.planes[COUNT])
+    list_pairs(pair, pair.view(np.float32), base, number, rows, changes.planes[CLASS], changes.planes[COUNT])
     return changes
 
 
@@ -125,7 +135,7 @@ def _merge_classes(
         target[:size] = np.fmin(added_counts([*every[1:]], every[0]) + more, MOST)  # sums may not be finite
 
 
-def _row_weights(frequencies: DocumentFrequencies, rows: int) -> Float64s:
+def row_weights(frequencies: DocumentFrequencies, rows: int) -> Float64s:
     """Return log q of the features of each row of an index, 0 for those that it does not learn, float64[rows]."""
     df = frequencies.count
     df = df.reshape(rows, -1).max(axis=1) if rows <= len(df) else np.repeat(df, rows // len(df))

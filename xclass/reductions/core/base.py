@@ -22,7 +22,7 @@ from ...binary.document_frequency import DocumentFrequencies
 from ...data.interactions import Crosser
 from ...errors import UsageError
 from ...kernels.direct import DirectCall
-from ...model.archive import Archive
+from ...model.archive import Archive, LiveTable
 from ...model.stored_arrays import Arrays, reject_unused
 from ...options.declare import OptionGroup
 from ...system import thread_limit
@@ -210,16 +210,19 @@ class Reduction(ABC):
         kernel uses as an index, a loop bound or a link must be checked here when it is restored.
         """
 
-    def saved(self) -> Archive:
-        """Return the arrays and facts of the state."""
+    def saved(self, live: bool = False) -> Archive:
+        """Return the arrays and facts of the state; if it is live, its large tables are handed over as they are."""
         archive = Archive(predict_only=self.predict_only)
+        archive.live = {} if live else None
         self.serialize(archive)
         return archive
 
-    def restore(self, arrays: Arrays, facts: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Arrays, facts: Mapping[str, Any], live: Mapping[str, LiveTable] | None = None) -> None:
         """Restore the state from what `saved` returned in an earlier run; refuse arrays and facts that it lacks."""
         with reject_unused(arrays, facts) as (arrays, facts):
-            self.serialize(Archive(arrays, facts, self.predict_only))
+            archive = Archive(arrays, facts, self.predict_only)
+            archive.live = None if live is None else dict(live)
+            self.serialize(archive)
 
     def begin_pass(self, number: int, threads: int | None = None, held_out: bool | None = None) -> None:
         """Begin a pass over the data, by its number from 0; called while no stage runs.

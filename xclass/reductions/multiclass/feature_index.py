@@ -41,7 +41,7 @@ from ...kernels.constants import LARGEST, ZERO
 from ...kernels.direct import DirectCall
 from ...kernels.jit import bare, jit
 from ...model import stored_arrays
-from ...model.archive import Archive
+from ...model.archive import PAIRS, Archive, LiveTable
 from ...model.stored_arrays import Arrays
 from ..core import label_arrays, seen_labels
 from ..core.seen_labels import Seen
@@ -146,7 +146,7 @@ class FeatureIndex:
         index = self.index = self._with_rows(archive, size)
         for name, array in (("weight", index.weight), ("norm2", index.norm2)):
             archive.fill(f"index_classes.{name}", array[:size], 0, sys.float_info.max)
-        if archive.has("index_rows.wear"):
+        if archive.live is None and archive.has("index_rows.wear"):
             wear = index.wear if len(index.wear) else np.zeros(1 << self._bits, np.float32)
             archive.table("index_rows", {"wear": wear}, {"wear": (0, LARGEST)})
         if not archive.saves:
@@ -155,6 +155,12 @@ class FeatureIndex:
     def _with_rows(self, archive: Archive, classes: int) -> Index:
         """Save the rows, or return the index with those of a model; one that is packed stays so if few are in use."""
         bits, index = self._bits, self.index
+        if archive.live is not None:
+            live = archive.hand_over("index", LiveTable(PAIRS, (index.pair, index.wear.view(np.uint32))))
+            if archive.saves or live is None:
+                return index
+            pair, wear = live.planes
+            return index._replace(pair=pair, times=pair.view(np.float32), wear=wear.view(np.float32))
         ranges = {"class": (0, classes), "count": (0, LARGEST)}
         if len(index.bitmap):
             if archive.saves:

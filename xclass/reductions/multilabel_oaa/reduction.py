@@ -208,7 +208,8 @@ class MultilabelOaa(label_lists.MultilabelLearner, scorers.ClassScorers):
 
     def serialize(self, archive: Archive) -> None:
         self.serialize_counts(archive)
-        gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
+        self.table = gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
+        self.tables = [self.table]
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:

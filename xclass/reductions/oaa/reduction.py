@@ -256,7 +256,8 @@ class OneAgainstAll(scorers.ClassScorers):
         is valid.
         """
         given = self.options.indexing
-        gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
+        self.table = gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
+        self.tables = [self.table]
         archive.fill("order", self.order)
         archive.fill("random", self.random)
         known = archive.fact("indexing", self.indexing, given or 0, UNDECIDED)

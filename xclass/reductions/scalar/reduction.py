@@ -149,7 +149,8 @@ class Scalar(Reduction):
 
     def serialize(self, archive: Archive) -> None:
         """Save or restore the weights; nothing of them is used by a kernel as an index."""
-        gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
+        self.table = gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
+        self.tables = [self.table]
 
 
 REDUCTION = ReductionRecord(
