@@ -203,6 +203,11 @@ def test_the_next_round_is_as_long_as_the_exchange_asks_for(sent, waiting, expec
     assert round_length.next_length(config, 1000, exchanged(sent, waiting)) == expected
 
 
+@pytest.mark.parametrize("words", [["--oaa", "3"], ["--sgd"], ["--multiclass"]])
+def test_rounds_without_features_grow(words):  # of lines that only have a label, with --noconstant
+    assert round_length.next_length(config_of([*words, "--workers", "2"]), 1000, exchanged(10**7, features=0)) == 2000
+
+
 def test_learners_of_all_classes_take_time_for_each():
     costs = [round_length.learning_cost(config_of(words), 10, 1000) for words in (["--oaa", "9"], ["--oaa", "9000"])]
     assert costs[0] < costs[1] / 10

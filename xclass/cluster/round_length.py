@@ -29,7 +29,7 @@ def learning_cost(config: Config, examples: int, features: int) -> float:
     name = config.reduction.name
     if name in ("oaa", "multilabel_oaa", "scalar"):
         classes: Any = config.values().get(name) or 1
-        return features * (FEATURE_OF_ALL + SLOT * float(classes))
+        return max(features, 1) * (FEATURE_OF_ALL + SLOT * float(classes))
     return examples * EXAMPLE + features * FEATURE
 
 
