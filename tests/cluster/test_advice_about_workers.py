@@ -102,9 +102,11 @@ class Death(BaseException):
 @pytest.mark.parametrize(
     ("words", "advice", "instead"),
     [
-        ("-b 10 -f m --resume_run", "had --bit_precision 12, and now it is 10; give the (same command)",
+        ("-b 10 -f m --resume_run",
+         "had --bit_precision 12, and now it has --bit_precision 10; give the (same command)",
          "-b 12 -f m --resume_run"),
-        ("-b 12 -f m --passes 2 --holdout_off --resume_run", "; give the (same command)", "-b 12 -f m --resume_run"),
+        ("-b 12 -f m --passes 2 --holdout_off --resume_run",
+         "had no --holdout_off, and now it has --holdout_off; give the (same command)", "-b 12 -f m --resume_run"),
         ("-b 12 -f other --resume_run", "or give the (-f) and the --checkpoint", "-b 12 {} m --resume_run"),
     ],
 )  # fmt: skip

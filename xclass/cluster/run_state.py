@@ -18,7 +18,8 @@ from ..api.configuration import Config
 from ..api.progress import Progress
 from ..errors import ModelError, UsageError
 from ..model import model_file
-from ..options.declare import long_flag
+from ..options.declare import Option, long_flag
+from ..options.resolve import as_typed
 from ..run.passes import STATE
 
 # options that a continued run may change
@@ -64,10 +65,9 @@ def load(config: Config) -> tuple[Mapping[str, Any], State, dict[str, Any]]:
     now, declared = _options(config), config.declared()
     for name in sorted(now.keys() | options.keys()):
         if options.get(name) != now.get(name):
-            flag = long_flag(declared[name]) if name in declared else f"--{name}"
+            had, has = (_typed(name, declared.get(name), values.get(name)) for values in (options, now))
             raise UsageError(
-                f"--resume_run: the run that is continued had {flag} {options.get(name)}, and now it is "
-                f"{now.get(name)}; give the same command"
+                f"--resume_run: the run that is continued had {had}, and now it has {has}; give the same command"
             )
     for name, array in arrays.items():
         kind, _, own_name = name.partition(".")
@@ -101,6 +101,14 @@ def _options(config: Config) -> dict[str, Any]:
     """Return the options that a continued run must have, as JSON values."""
     values = {name: list(value) if isinstance(value, tuple) else value for name, value in config.values().items()}
     return {name: value for name, value in values.items() if name not in FREE}
+
+
+def _typed(name: str, declared: Option | None, value: Any) -> str:
+    """Return an option of `_options` as it is written on a command line."""
+    flag = f"--{name}" if declared is None else long_flag(declared)
+    if value is None or value is False or value == []:
+        return f"no {flag}"
+    return flag if declared is None else as_typed(declared, tuple(value) if isinstance(value, list) else value)
 
 
 def _counts(progress: Progress) -> dict[str, Any]:
