@@ -31,6 +31,7 @@ from .calibration import LabelStatistics, ResultFile
 from .contract import BatchTask, empty_task
 from .label_report import LabelReport
 from .probabilities import ListingOptions
+from .seen_labels import Seen
 from .spec import LabelRange, LearnerSpec, LearnerUse
 
 FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
@@ -73,6 +74,7 @@ class Reduction(ABC):
     scales_examples: bool = True  # whether examples are scaled to length 1 before they are learned from
     names: Sequence[str] = ()  # names of the classes, if labels are names; the list grows when new classes occur
     highest_placed: int = 0  # the highest label that has a leaf although no example of it was learned, 0 for none
+    seen: Seen | None = None  # the labels that were seen, if the learner numbers them as they occur
     workers: int | None = None  # number of threads that `share` may use, None for one per processor
     # number of examples whose label is outside the range of classes, which were not learned; see `classes_of`
     outside: int = 0
@@ -108,12 +110,12 @@ class Reduction(ABC):
     @property
     def classes_seen(self) -> int:
         """Return how many classes were seen so far, if their number was not given as an option; else 0."""
-        return 0
+        return int(self.seen.size[0]) if self.seen else 0
 
     @property
     def highest_seen(self) -> int:
         """Return the highest class of the examples learned, if the number of classes was not given as an option."""
-        return 0
+        return int(self.seen.label[: self.classes_seen].max(initial=0)) if self.seen else 0
 
     @property
     def preview_size(self) -> int | None:
@@ -309,6 +311,14 @@ class Reduction(ABC):
             )
         self.outside += outside
         return result
+
+    def set_best(self, task: BatchTask, top: Int64s, top_p: Float64s, known: Bools, p: Float64s) -> None:
+        """Set the results of a task from its best classes and their probabilities; see `set_probabilities`."""
+        task.prediction = top[:, 0].astype(np.float64)
+        task.loss = label_arrays.wrong_weights(task.prediction, task.batch.label, task.batch.weight)
+        self.set_probabilities(task, top_p[:, 0], known, p, top)
+        if self.wanted.lists_best:
+            task.list_classes(top, top_p)
 
     def set_probabilities(
         self, task: BatchTask, forecast: Float64s, known: Bools, p: Float64s, top: Int64s, right: Bools | None = None

@@ -330,16 +330,12 @@ class ProbabilityTree(Reduction):
         """Set the prediction, loss and listing of a task and update the report."""
         batch, known = task.batch, predictions.known[0]
         labelled, weight = ~np.isnan(batch.label), batch.weight.astype(np.float64)
-        task.prediction = top[:, 0].astype(np.float64)
-        self.set_probabilities(task, top_p[:, 0], known, p, top)
+        self.set_best(task, top, top_p, known, p)
         self.report.add_regressors(labelled, weight, known, predictions.regressors, predictions.loss)
         if self.search:
-            task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
             self.report.add_searches(predictions.opened, predictions.gap)
         else:
             task.loss, task.answer_probability = np.where(labelled, weight * (1.0 - p) ** 2, 0.0), None
-        if self.wanted.lists_best:
-            task.list_classes(top, top_p)
 
     @property
     def number_searched(self) -> int:

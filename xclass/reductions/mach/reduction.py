@@ -174,6 +174,7 @@ class Mach(RowLearner):
 
     report: LabelStatistics
     unknown_labels = NEW_LABELS
+    seen: Seen
 
     def __init__(self, spec: LearnerSpec) -> None:
         # R and B
@@ -198,14 +199,6 @@ class Mach(RowLearner):
         return number_classes(self.seen, self.bucket, self.function, self.buckets, begin, label, learns, known, own)
 
     @property
-    def classes_seen(self) -> int:
-        return int(self.seen.size[0])
-
-    @property
-    def highest_seen(self) -> int:
-        return int(self.seen.label[: self.classes_seen].max(initial=0))
-
-    @property
     def most_rows(self) -> int | None:
         listed = self.classes_seen if self.listing_options.probabilities else 0
         return max(1, probabilities.MOST_PAIRS // max(self.repetitions * self.buckets, listed))
@@ -228,7 +221,7 @@ class Mach(RowLearner):
             rank_classes(self.bucket, p, known, own, begin, end, top, top_p, own_p, mean)
 
         self.share(rank, self.thread_ranges(n), n)
-        self._report(task, known, own, np.where(top < 0, 0, self.seen.label[top]), top_p, own_p)
+        self.set_best(task, np.where(top < 0, 0, self.seen.label[top]), top_p, (own >= 0) & (own < known), own_p)
         if self.listing_options.probabilities:
             task.class_lists = self._all_classes(mean, known)
 
@@ -257,17 +250,6 @@ class Mach(RowLearner):
         self.share(learn, self.shares, n)
         self.share(normalise, self.thread_ranges(len(p)), n)
         return p
-
-    def _report(
-        self, task: BatchTask, known: Int64s, own: Int64s, top: Int64s, top_p: Float64s, own_p: Float64s
-    ) -> None:
-        """Set the results of a task from the labels of the best classes and from what `rank_classes` returned."""
-        batch = task.batch
-        task.prediction = top[:, 0].astype(np.float64)
-        task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
-        self.set_probabilities(task, top_p[:, 0], (own >= 0) & (own < known), own_p, top)
-        if self.wanted.lists_best:
-            task.list_classes(top, top_p)
 
     def _all_classes(self, mean: Float32s, known: Int64s) -> probabilities.ClassLists:
         """Return the lists of the probabilities of all classes seen before each example, in rising order of labels."""

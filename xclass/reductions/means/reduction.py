@@ -42,6 +42,7 @@ from ..core import label_arrays, probabilities, seen_labels
 from ..core.base import TAKEN, Reduction, ReductionRecord
 from ..core.calibration import NEW_LABELS, LabelStatistics
 from ..core.contract import BatchTask
+from ..core.seen_labels import Seen
 from ..core.spec import LabelRange, LearnerSpec
 from . import class_means, kernels
 from .class_means import FEW_CLASSES, ClassMeans
@@ -94,6 +95,7 @@ class Means(Reduction):
 
     report: LabelStatistics
     unknown_labels = NEW_LABELS
+    seen: Seen
     scales_examples = False
     largest_step = finite.LARGEST_STEP
 
@@ -105,14 +107,6 @@ class Means(Reduction):
         self.seen = seen_labels.of(np.empty(0, np.int64), self.capacity)
         self.want(spec)
         self.stages = [self._process_batch]
-
-    @property
-    def classes_seen(self) -> int:
-        return int(self.seen.size[0])
-
-    @property
-    def highest_seen(self) -> int:
-        return int(self.seen.label[: self.classes_seen].max(initial=0))
 
     @property
     def most_rows(self) -> int | None:
@@ -249,13 +243,8 @@ class Means(Reduction):
 
     def finish(self, task: BatchTask, found: BestClasses) -> None:
         """Set the results of a task."""
-        batch, (top, top_p, own_p, _) = task.batch, found
-        task.prediction = top[:, 0].astype(np.float64)
-        task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
-        known, k = ~np.isnan(own_p), self.listing_options.top_k or 1
-        self.set_probabilities(task, top_p[:, 0], known, np.where(known, own_p, 0), top[:, :k])
-        if self.wanted.lists_best:
-            task.list_classes(top[:, :k], top_p[:, :k])
+        known, k = ~np.isnan(found.p), self.listing_options.top_k or 1
+        self.set_best(task, found.top[:, :k], found.top_p[:, :k], known, np.where(known, found.p, 0))
         if found.lists is not None:
             task.class_lists = found.lists
 
