@@ -340,6 +340,13 @@ def test_a_single_example_is_learned_like_a_batch_of_one(tmp_path):
         assert model.predict({"a": 1}) > 0.5 and model.predict("| a") == model.predict("a")
 
 
+def test_a_text_has_its_label_in_one_place():
+    with xclass.Learner("oaa", 3) as model:
+        with pytest.raises(xclass.UsageError, match="the text has a label, and a label is given beside it"):
+            model.learn("1 | a", 2)
+        assert model.examples == 0
+
+
 X = np.ones((3, 2))
 
 
@@ -353,6 +360,7 @@ X = np.ones((3, 2))
         (X, [1, 2], None, "y are of type|y: |give a number for each of the 3|3 numbers"),
         (X, [1, 2, 9], None, r"y\[2\] is 9; allowed"),
         (X, [1, 2, 1.5], None, r"y\[2\] is 1.5; allowed"),
+        (X, ["1", None, ""], None, r"y\[2\] is empty text; give None for no label"),
         (X, [1, 2, 3], [1, 1], "sample_weight"),
         (X.astype(str), [1, 2, 3], None, "give numbers in two dimensions"),
         (np.ones(3), [1, 2, 3], None, "give numbers in two dimensions"),

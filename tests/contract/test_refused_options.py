@@ -89,6 +89,7 @@ REFUSED = [  # words of the command, and what its message says
     ("--oaa 3 --preserve_performance_counters", "--preserve_performance_counters has no effect: it needs -i FILE"),
     ("-i m -t --preserve_performance_counters", "--preserve_performance_counters has no effect: with -t no examples"),
     ("--oaa 3 --progress 10 --quiet", "--progress has no effect: --quiet leaves the progress table out"),
+    ("--oaa 3 --progress=-1.0", "--progress: -1.0 is a factor and has to be above 1; give 2.0, or a whole number for"),
     ("--oaa 3 --timing --quiet", "--timing has no effect: --quiet leaves the summary out"),
     ("--oaa 3 --threads 2 --workers 2", "--threads has no effect: the run has as many processes as --workers says"),
     ("--oaa 3 --explain 1 --invert_hash f", "--explain and --invert_hash cannot be combined: drop one of them"),

@@ -16,7 +16,6 @@ import numpy as np
 
 from . import reader
 
-SPACE = re.compile(rb"[ \t\n\v\f\r]+")
 WORD = re.compile(rb"[^ \t\n\v\f\r]+")
 
 

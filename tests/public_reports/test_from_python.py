@@ -207,6 +207,8 @@ def rows(indptr, indices, data, **shape) -> SimpleNamespace:
             rows(np.array([0, 5, 1], np.uint64), np.arange(5), np.ones(5)),
             "indptr has to start at 0, and never decrease",
         ),
+        (rows([0, 1, 3], [1, 1], [3, 4]), "indptr has to end at most at 2, the length of indices"),
+        (rows([0, 1, 2], [1, 1], [3]), "indices and data have 2 and 1 entries"),
         (rows([0, 1, 2], [1, 1], ["3", "4"]), r"data is an array <U1\[2\] with the entry '3'"),
         (sparse.csc_matrix(MATRIX).astype(complex), "data is an array complex128"),
         (rows([0, 1, 2], [1, 1], [1, 1], shape=(2, 1)), "row 0: indices contains 1; allowed are 0 to 0"),
