@@ -346,7 +346,7 @@ def test_new_label_becomes_a_candidate():
 @pytest.mark.parametrize(
     ("row", "number", "value"),
     [
-        (0, reranking.MEAN, 1e200), (0, reranking.BAYES, math.nan), (0, reranking.EXPONENT, -0.1),
+        (0, reranking.MEAN, 1e200), (0, reranking.OF_BAYES, math.nan), (0, reranking.EXPONENT, -0.1),
         (0, reranking.SHARPNESS, 0.0), (0, reranking.MIXTURE, 31.0), (1, reranking.MEAN, 0.0),
         (1, reranking.EXPONENT, 0.5), (1, reranking.SLOPE, math.inf),
     ],

@@ -41,8 +41,8 @@ OPINIONS = (  # o(y) that are no sum over features: index, part, name
     (reranking.MEAN, "trees", "mean log probability"),
     (reranking.LARGEST, "trees", "largest log probability"),
     (reranking.SUPPORT, "trees", "share of the trees that propose it"),
-    (reranking.PROPOSED, "index", "proposed"),
-    (reranking.BAYES, "index", "naive Bayes"),
+    (reranking.OF_PROPOSAL, "index", "proposed"),
+    (reranking.OF_BAYES, "index", "naive Bayes"),
 )
 
 
@@ -283,7 +283,7 @@ def _of_scorers(learner: Multiclass, batch: Batch, plan: MulticlassPlan, paths: 
         cosine = np.zeros(count)
         if index is not None and feature_index.class_number(index.index, y) >= 0:
             feature_index.add_cosines(index.index, batch.index, plan.weighted.share, y, cosine)
-        shares = [*shares_of(products, "scorer"), *shares_of(float(factor[reranking.COSINE]) * cosine, "index")]
+        shares = [*shares_of(products, "scorer"), *shares_of(float(factor[reranking.OF_COSINE]) * cosine, "index")]
         for number, part, name in OPINIONS:
             share = float(factor[number] * scratch.offset[c, number])
             if share and (part == "trees" or index is not None):

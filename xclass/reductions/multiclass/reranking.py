@@ -53,7 +53,7 @@ from . import feature_index
 
 DELTA = np.float32(0.003)
 LEAST_SLOPE = 1e-4  # slopes smaller than this are skipped
-LEAST_PROBABILITY = 1e-9  # of a label, where log losses of further passes are compared
+LEAST_PROBABILITY = 1e-9  # of a label whose logarithm is taken
 LEAST_SHARPNESS = 0.05  # T stays between this and its inverse
 LARGEST_PARAMETER = 1e100  # of v, A, B and D in a model file
 LARGEST_EXPONENT = 2.0  # E stays between 0 and this
@@ -63,9 +63,8 @@ STEP = 0.1  # learning rate of v and of A, B, D, E, M and T
 STEPS = 2  # updates of the scorers per example
 FIRST_EXAMPLES = 5.0  # examples of a class whose scorer learns with full weight although it is not proposed
 # indices into o(y) and `RerankingScorers.state`: v (one for each o(y)), then A, B, D, E, M and T
-MEAN, LARGEST, SUPPORT, COSINE, PROPOSED, BAYES = range(6)
+MEAN, LARGEST, SUPPORT, OF_COSINE, OF_PROPOSAL, OF_BAYES, OFFSETS = range(7)
 SLOPE, SHIFT, CLOSENESS, EXPONENT, MIXTURE, SHARPNESS, NUMBERS = range(6, 13)
-OFFSETS = SLOPE
 LIMITS = {
     EXPONENT: (0.0, LARGEST_EXPONENT), MIXTURE: (-LARGEST_MIXTURE, LARGEST_MIXTURE),
     SHARPNESS: (LEAST_SHARPNESS, 1 / LEAST_SHARPNESS),
@@ -260,12 +259,12 @@ def _tree_features(
                 least = top_p[t, i, j]
                 rest -= least / trees
                 scratch.rest[t % 2] -= least / ((trees + 1 - t % 2) // 2)
-        least = math.log(max(least, 1e-9))
+        least = math.log(max(least, LEAST_PROBABILITY))
         for c in range(size):
             log_p = least
             for j in range(k):
                 if top[t, i, j] == candidate[c]:
-                    log_p = math.log(max(top_p[t, i, j], 1e-9))
+                    log_p = math.log(max(top_p[t, i, j], LEAST_PROBABILITY))
                     offset[c, SUPPORT] += 1.0 / trees
             offset[c, MEAN] += log_p / trees
             offset[c, LARGEST] = max(offset[c, LARGEST], log_p)
@@ -390,7 +389,7 @@ def _update(
 
 @bare
 def _adapt(state: Float64s, parameter: int, slope: float, weight: np.float64) -> None:
-    """Update one of v, A and B by one AdaGrad step.
+    """Update one of v, A, B, D, E, M and T by one AdaGrad step.
 
     `adagrad` has no function for it: there, regressors have many hashed weights in float32; this is one float64.
     """
@@ -484,7 +483,7 @@ def rank(
         closeness = 0.0
         for c in range(size):
             for v in range(feature_index.SCORES):
-                scratch.offset[c, COSINE + v] = opinions.score[i, c, v]
+                scratch.offset[c, OF_COSINE + v] = opinions.score[i, c, v]
             closeness = max(closeness, opinions.score[i, c, feature_index.COSINE])
         log_total = _score(scorers, scratch, count, size)
         _softmax(scratch.score, size, log_total, state[0, SHARPNESS], scratch.reported)
