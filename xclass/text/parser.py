@@ -163,7 +163,7 @@ class Parser:
 
     Parameters
     ----------
-    labels : kind of the labels, as in `Reduction.labels`
+    labels : kind of the labels, as in `ReductionRecord.labels`
     lowest, highest : lowest and highest class allowed; None for every class. Ignored with `--on_bad_line vw`
     range_option : the option that sets the range, for messages: `--oaa 1000`
 

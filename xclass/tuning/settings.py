@@ -169,7 +169,7 @@ class SearchSpace:
     fixed : options that all settings have, field -> value
     chosen : name and value of the only reduction; None to choose the reduction, too
     metric : what is minimised
-    ranges : searches that replace all declared ones, field -> Search
+    ranges : searches that replace all declared ones, field -> SearchRange
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ SERIAL = 3  # upper levels, split one after the other; each subtree below them i
 DEEPEST = 64  # exceeds the number of times that an array can be halved
 
 
-# `share(job, items)` calls `job(*item)` for all items, possibly on several threads, see `Learner.share`
+# `share(job, items)` calls `job(*item)` for all items, possibly on several threads, see `Reduction.share`
 Share: TypeAlias = Callable[[Callable[..., None], Sequence[tuple[Any, ...]]], None]
 
 

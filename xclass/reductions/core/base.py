@@ -368,7 +368,7 @@ class ReductionRecord:
     summary: str  # one line for the help: what it is and when to use it
     options: type[OptionGroup]  # a dataclass
     enabled: str  # VW's name for it in the line `Enabled learners:`
-    build: Callable[[LearnerSpec], Reduction]  # `build(spec)` returns a new Learner
+    build: Callable[[LearnerSpec], Reduction]  # `build(spec)` returns a new one
     # "multiclass" (each example has one class), "multilabel" (a list of classes) or "simple" (a real number)
     labels: str = "multiclass"
     # `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others

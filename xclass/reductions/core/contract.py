@@ -90,7 +90,7 @@ class BatchTask:
     def learned(self) -> Bools:
         """Return bool[n], read only: whether each example is learned from, having a label and a weight above 0.
 
-        Call it only after `Learner.survey`, which may refuse examples.
+        Call it only after `Reduction.survey`, which may refuse examples.
         """
         return self._learned
 

@@ -1,6 +1,6 @@
 """Declare the options of reductions that estimate the probabilities of classes, and build the lists that -p writes.
 
-`Reduction.probabilities` marks these reductions. A list has a pair class:probability for each of some classes, and a
+Their entries in `REDUCTIONS` have `probabilities`. A list has a pair class:probability for each of some classes, and a
 last pair for all other classes together, which is written without a class:
 
     --top_k 3         17:0.61 4:0.2 9:0.05 :0.14     in descending order of probability
@@ -21,7 +21,7 @@ from ...errors import UsageError
 from ...options.declare import OptionGroup, no_effect, option, refused
 
 NORMALIZED, RAW = "normalized", "raw"  # values of --probabilities
-MOST_PAIRS = 1 << 22  # maximum pairs of a BatchTask, at least 12 bytes each; see Learner.most_rows
+MOST_PAIRS = 1 << 22  # maximum pairs of a BatchTask, at least 12 bytes each; see `Reduction.most_rows`
 
 
 class ListingOptions(OptionGroup):

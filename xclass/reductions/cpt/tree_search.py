@@ -47,7 +47,7 @@ def new_waiting(capacity: int) -> Waiting:
 
 # -- kernels
 #
-# `settings` are binary_nodes.TreeSettings and `scratch` is its Scratch.
+# `settings` are `binary_nodes.TreeSettings`, and `scratch` is `binary_nodes.BinaryNodeScratch`.
 
 
 @bare

@@ -43,7 +43,7 @@ CHOSEN = 128
 MOST_NUMBER = 1e30  # of a stored array, which no step changes any more
 MOST_OMEGA = 1e6
 
-Share = Callable[[Callable[..., object], Iterable[tuple[Any, ...]]], None]  # as `Learner.share`
+Share = Callable[[Callable[..., object], Iterable[tuple[Any, ...]]], None]  # as `Reduction.share`
 Ranges = Callable[[int], list[tuple[int, int]]]  # ranges of n rows for it
 
 

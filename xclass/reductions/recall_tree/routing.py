@@ -38,8 +38,8 @@ EXAMPLE, ENTROPY_CHANGE, MEAN_ENTROPY, PAPER = 0, 1, 2, 3
 ROUTER_WEIGHTS = ("example", "entropy", "mean_entropy", "paper")
 LEAST_CHANGE = 1e-12  # smaller changes of the entropy in bits are rounding errors
 LN_2 = math.log(2.0)
-NODE_BYTES = 16  # size of a node in Tree
-NONE, SAME, OTHER = 0, 1, 2  # Plan.mode: no scorer learns; the scored classes learn; another list of classes learns
+NODE_BYTES = 16  # of a node in `RouterTree`
+NONE, SAME, OTHER = 0, 1, 2  # `RoutingPlan.mode`: no scorer learns; the scored ones do; others do
 
 
 class RouterTree(NamedTuple):
