@@ -14,8 +14,7 @@ from ..options.declare import options_of
 from ..reductions import registry
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
-from ..reductions.core.probabilities import NORMALIZED, RAW, ClassLists
-from ..reductions.core.probabilities import ListingOptions as ListingOptions
+from ..reductions.core.probabilities import NORMALIZED, RAW, ClassLists, ListingOptions
 from ..reductions.core.spec import LearnerUse
 from . import configuration
 from .inputs import Examples, written_by_program

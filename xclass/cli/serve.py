@@ -105,7 +105,7 @@ class DaemonOptions(OptionGroup):
 def declared() -> dict[str, Option]:
     """Return the options, by field name."""
     from ..reductions.core import probabilities
-    from ..serving.options import ServerOptions as ServerOptions
+    from ..serving.options import ServerOptions
 
     listing = options_of(probabilities.ListingOptions)
     lists = {name: listing[name] for name in LISTS}
@@ -180,7 +180,7 @@ def run(
     from ..reductions.core import probabilities
     from ..run.report.console import OperatorConsole
     from ..serving import models, server
-    from ..serving.options import ServerOptions as ServerOptions
+    from ..serving.options import ServerOptions
     from ..serving.service import Service
     from ..system import thread_limit
 

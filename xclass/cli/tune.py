@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..errors import DataError, UsageError
 from ..options import words as option_words
 from ..options.declare import Option, options_of, taken
 from . import vw_flags
 from .declared import add_implied_options, option_groups, prepare_files
-
-if TYPE_CHECKING:  # importing it takes time
-    from ..tuning.search import Search
 
 USAGE = "xclass tune -d FILE [--time 5m] [-f FILE] [OPTIONS]"
 INTRO = (
@@ -27,11 +23,6 @@ INTRO = (
 )
 
 
-def run(words: Sequence[str]) -> int | list[str]:
-    """Search as the words say; return the exit status, or the command line that trains the model of -f."""
-    return _search(words).run()
-
-
 def declared() -> dict[str, Option]:
     """Return the options of the search and those that say what is read, by field name."""
     from ..cache import source as cache
@@ -41,8 +32,8 @@ def declared() -> dict[str, Option]:
     return {**options_of(reader.ReaderOptions), **options_of(cache.CacheOptions), **options_of(TuneOptions)}
 
 
-def _search(words: Sequence[str]) -> Search:
-    """Return the search that the words describe."""
+def run(words: Sequence[str]) -> int | list[str]:
+    """Search as the words say; return the exit status, or the command line that trains the model of -f."""
     from ..api import configuration
     from ..cache import source as cache
     from ..model import model_file
@@ -79,7 +70,7 @@ def _search(words: Sequence[str]) -> Search:
     value = given.pop(chosen[0])
     if options.final_regressor is not None:
         model_file.check_writable(options.final_regressor)
-    return Search(options, read, kept, given, (chosen[0], value) if typed else None, peeked, notes)
+    return Search(options, read, kept, given, (chosen[0], value) if typed else None, peeked, notes).run()
 
 
 def _check_data(paths: Sequence[str], model: str | None) -> None:

@@ -26,7 +26,7 @@ from ..data.batch import CONSTANT, Batch
 from ..errors import DataError
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
-from ..reductions.core.probabilities import ListingOptions as ListingOptions
+from ..reductions.core.probabilities import ListingOptions
 from ..reductions.core.spec import LearnerUse
 from ..run.results.outcomes import Measured, select
 from ..system import thread_limit

@@ -27,7 +27,7 @@ from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
 from ..errors import DataError
 from ..options.declare import OptionGroup, no_effect, one_of, option, warned
-from ..reductions.core.base import Reduction as Reduction
+from ..reductions.core.base import Reduction
 from ..reductions.core.contract import BatchTask
 from ..system import output_file
 from .shuffle import Shuffler

@@ -32,7 +32,7 @@ from ..data.schema import CATEGORY, DENSE, MATRICES, NUMBER, TEXT
 from ..errors import UsageError, XclassError
 from ..options.spelling import Spelling
 from ..reductions.core.contract import BatchTask
-from ..reductions.core.probabilities import ListingOptions as ListingOptions
+from ..reductions.core.probabilities import ListingOptions
 from ..reductions.core.spec import LearnerUse
 from ..run import warm_up
 from ..system.printable import printable

@@ -96,11 +96,11 @@ def ranges(texts: Sequence[str], declared: Mapping[str, Option]) -> dict[str, Se
             raise words.UnknownOption(parts[0], declared.values())
         if field in searches:
             raise UsageError(f"{place}: {parts[0]} has two ranges; give one")
-        searches[field] = _search(place, declared[field], parts[1], parts[2:])
+        searches[field] = _range(place, declared[field], parts[1], parts[2:])
     return searches
 
 
-def _search(place: str, option: Option, kind: str, texts: list[str]) -> SearchRange:
+def _range(place: str, option: Option, kind: str, texts: list[str]) -> SearchRange:
     needed = KINDS[kind]
     if len(texts) != needed if needed is not None else not texts:
         raise UsageError(f"{place}: {kind} takes {'at least one value' if needed is None else f'{needed} values'}")

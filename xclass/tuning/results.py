@@ -33,7 +33,7 @@ from ..data.batch import Batch
 from ..errors import DataError, XclassError
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.label_lists import MultilabelLearner
-from ..reductions.core.probabilities import ListingOptions as ListingOptions
+from ..reductions.core.probabilities import ListingOptions
 from ..reductions.core.spec import LearnerUse
 from ..system import bounded_json, memory, output_file, streams, thread_limit
 from ..system.bounded_json import Anything, List, Malformed, Number, Record, Text, Whole

@@ -112,18 +112,18 @@ class Halving:
         passes = self._space.passes(setting) / self._space.passes(self._space.default)
         return self._costs.get(setting, GUESS * self._costs.get(self._space.default, 0.0) * passes)
 
-    def _time(self, settings: Sequence[Setting], span: Span) -> float:
+    def _time(self, candidates: Sequence[Setting], span: Span) -> float:
         """Return the seconds that settings will take for a span, an estimate."""
-        lacking = [setting for setting in settings if self._evaluator.known(setting, span) is None]
+        lacking = [setting for setting in candidates if self._evaluator.known(setting, span) is None]
         seconds = (self._cost(setting) * (span.size - self._evaluator.learned(setting)) for setting in lacking)
         return sum(seconds) / self._evaluator.workers
 
-    def _needed(self, settings: Sequence[Setting], level: int) -> float:
+    def _needed(self, candidates: Sequence[Setting], level: int) -> float:
         """Return the seconds that settings will take from a level on if the better halves are the first ones."""
         total = 0.0
         for size in self._sizes[level:]:
-            total += self._time(settings, self._span(size))
-            settings = settings[: math.ceil(len(settings) / 2)]
+            total += self._time(candidates, self._span(size))
+            candidates = candidates[: math.ceil(len(candidates) / 2)]
         return total
 
     def _explore_time(self) -> float:
@@ -134,42 +134,42 @@ class Halving:
 
     # generations
 
-    def _compute(self, settings: Sequence[Setting], size: int) -> dict[Setting, SettingResult]:
+    def _compute(self, candidates: Sequence[Setting], size: int) -> dict[Setting, SettingResult]:
         """Return the results of the settings that did not fail at a size, and note how long they took."""
         span = self._span(size)
         self._evaluator.patience = PATIENCE * self._evaluator.time_left
-        self._evaluator.compute(settings, span)
-        found = self._usable(settings, span)
+        self._evaluator.compute(candidates, span)
+        found = self._usable(candidates, span)
         self._costs.update((setting, result.seconds / size) for setting, result in found.items())
         if self._trains:
             self._evaluator.reserve = self._n * self._costs.get(self._best or self._space.default, 0.0)
         return found
 
-    def _usable(self, settings: Iterable[Setting], span: Span) -> dict[Setting, SettingResult]:
+    def _usable(self, candidates: Iterable[Setting], span: Span) -> dict[Setting, SettingResult]:
         """Return the results on a span of those settings that have one and did not fail."""
-        found = {setting: self._evaluator.known(setting, span) for setting in settings}
+        found = {setting: self._evaluator.known(setting, span) for setting in candidates}
         return {setting: result for setting, result in found.items() if result is not None and not result.failed}
 
-    def _halve(self, settings: list[Setting]) -> None:
+    def _halve(self, candidates: list[Setting]) -> None:
         """Compare settings at rising sizes, and remember the best one."""
         incumbents = list(dict.fromkeys([self._space.default, *([self._best] if self._best else [])]))
-        settings = [setting for setting in settings if setting not in incumbents]
+        candidates = [setting for setting in candidates if setting not in incumbents]
         for level, size in enumerate(self._sizes):
             time_left = self._explore_time() if level + 1 < len(self._sizes) else self._evaluator.time_left
-            count = len(settings)
-            while count > 1 and self._needed([*incumbents, *settings[:count]], level) > max(time_left, 0.0):
+            count = len(candidates)
+            while count > 1 and self._needed([*incumbents, *candidates[:count]], level) > max(time_left, 0.0):
                 count -= 1
-            settings = settings[:count]
-            self._evaluator.keep_only([*incumbents, *settings])
-            results = self._compute([*incumbents, *settings], size)
-            found = {setting: result.loss for setting, result in results.items()}
+            candidates = candidates[:count]
+            self._evaluator.keep_only([*incumbents, *candidates])
+            computed = self._compute([*incumbents, *candidates], size)
+            found = {setting: result.loss for setting, result in computed.items()}
             if not found or self._evaluator.time_left <= 0:
                 return
-            ranked = sorted((setting for setting in settings if setting in found), key=found.__getitem__)
+            ranked = sorted((setting for setting in candidates if setting in found), key=found.__getitem__)
             if size == self._sizes[-1] or not ranked:
                 self._best = min(found, key=found.__getitem__)
                 return
-            settings = ranked[: math.ceil(len(ranked) / 2)]
+            candidates = ranked[: math.ceil(len(ranked) / 2)]
 
     def _vary(self) -> list[Setting]:
         """Return the next generation: variations of the best settings, and their changes combined."""
@@ -257,8 +257,8 @@ class Halving:
 
     def _on(self, setting: Setting, spans: Sequence[Span]) -> SettingResult:
         """Return the result of a setting on several spans, which have to be known."""
-        results = [self._evaluator.known(setting, span) for span in spans]
-        return joined([result for result in results if result is not None])
+        known = (self._evaluator.known(setting, span) for span in spans)
+        return joined([result for result in known if result is not None])
 
     def _better(self, found: Mapping[Setting, SettingResult]) -> Setting:
         """Return the setting with the smallest loss if that is certain enough, else the defaults, which have one."""

@@ -19,7 +19,7 @@ from ..api import configuration
 from ..api.configuration import Config
 from ..api.example_notes import LabelCheck
 from ..cache import source as cache
-from ..cache.cache_file import CacheReader as CacheReader
+from ..cache.cache_file import CacheReader
 from ..data import batch_ops, class_names
 from ..data.batch import CONSTANT_GROUP, Batch
 from ..data.schema import Schema
