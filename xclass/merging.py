@@ -36,7 +36,6 @@ from .errors import ModelError, UsageError, XclassWarning
 from .kernels import jit
 from .kernels.constants import LARGEST
 from .model import stored_arrays
-from .model.table_changes import Changes
 from .options.declare import Option, long_flag, options_of
 from .options.resolve import as_typed
 from .reductions import registry
@@ -136,33 +135,19 @@ def merged(
     return Learner.of(learner, identity), notes
 
 
-class ContinuedModel(NamedTuple):
-    """Hold a model that one process has continued from a base, without the tables whose changes are known."""
+def merged_parts(parts: Sequence[ModelContents], base: ModelContents) -> tuple[LearnerCore, list[str]]:
+    """Return a learner merged from live models that have continued from a base, and notes for the user.
 
-    contents: ModelContents  # with empty tables in the place of those in `changes`
-    changes: Mapping[str, Changes]  # table -> its changes since the base
-
-
-def merged_parts(
-    parts: Sequence[ContinuedModel], base: ModelContents, start: LearnerCore
-) -> tuple[LearnerCore, list[str]]:
-    """Return a learner merged from models that one process has continued from a base, and notes for the user.
-
-    Parameters
-    ----------
-    parts : at least one, which have learned something; equal ones count several times. Those with changes have the
-        classes of the base
-    base : contents of the base, whose arrays are not used
-    start : learner of the base, which is closed. Its tables are written, and become those of the result unless they
-        are doubled; after an error they may be merged in part
+    There is at least one, which has learned something; equal ones count several times. Their large tables are merged
+    elsewhere, by `abilities.merge.ranges`, and are empty here.
     """
 
     def model(number: int, contents: ModelContents) -> _Model:
         names = class_names.separated(contents.options.get(NAMES) or "")
-        return _Model(f"part {number}", contents, names, number.to_bytes(8, "big"))
+        return _Model(f"part {number}", contents._replace(live={}), names, number.to_bytes(8, "big"))
 
-    every = [model(number, part.contents) for number, part in enumerate(parts, 1)]
-    return _merged(every, model(0, base), base.options, [part.changes for part in parts], start)
+    every = [model(number, part) for number, part in enumerate(parts, 1)]
+    return _merged(every, model(0, base), base.options, live=True)
 
 
 def restored(contents: ModelContents) -> LearnerCore:
@@ -308,25 +293,20 @@ def _merged(
     models: Sequence[_Model],
     base: _Model | None,
     chosen: Mapping[str, Any],
-    changes: Sequence[Mapping[str, Changes]] | None = None,
-    start: LearnerCore | None = None,
     identity: bool = False,
+    live: bool = False,
 ) -> tuple[LearnerCore, list[str]]:
     """Merge models that have the same options, without those that are equal to the base.
 
-    `changes` are as in `Sources`, None for models that have learned apart. `start` is the learner of the base, which is
-    closed; it is restored by default. `identity` is as `_is_identity` returns it.
+    `identity` is as `_is_identity` returns it, and `live` as in `Sources`.
     """
     with contextlib.ExitStack() as stack:
-        if start is not None:
-            stack.enter_context(start)
         learners = [stack.enter_context(_restored(model, chosen)) for model in models]
         order = sorted(
             range(len(models)),
             key=lambda i: (-len(models[i].names), -learners[i].reduction.classes_seen, models[i].digest),
         )
         models, learners = [models[i] for i in order], [learners[i] for i in order]
-        listed = [{} if changes is None else changes[i] for i in order]
         record = learners[0].config.reduction
         merge = ability(record, "merge")
         if merge is None:
@@ -345,18 +325,16 @@ def _merged(
             )
         target = _new(chosen, names)
         try:
-            if start is None:
-                start = _new(chosen, names) if base is None else _restored(base, chosen)
-                stack.enter_context(start)
+            start = stack.enter_context(_new(chosen, names) if base is None else _restored(base, chosen))
             sources = Sources(
                 [learner.reduction for learner in learners], start.reduction, base is not None,
                 [model.path for model in models], base.path if base is not None else "",
                 [weight_since(model.contents.clock, start.clock) for model in models],
                 [list(map(class_names.key_of, model.names)) for model in models],
-                list(map(class_names.key_of, base_names)), list(spellings), listed,
+                list(map(class_names.key_of, base_names)), list(spellings), live,
             )  # fmt: skip
             notes: list[str] = merge.merge(target.reduction, sources)
-            if changes is None:
+            if not live:
                 notes += _notes_about_columns(models, learners, identity)
             _merge_totals(target, models, base)
             known = [model.contents.schema for model in (*models, *([base] if base is not None else []))]

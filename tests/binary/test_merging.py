@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.oracles import merging as oracle
 from xclass.binary import gd, merged_words, merging, tagged_words, weight_table
-from xclass.model.table_changes import Changes
 
 F = np.float32
 numbers = st.floats(-4, 4, width=32)
@@ -39,39 +38,6 @@ def test_slots_are_averaged_by_what_was_added_to_g(data):
         expected = oracle.merged_slot(pairs[1:], pairs[0])
         np.testing.assert_allclose(target.w[i], F(expected[0]), rtol=2e-7, atol=1e-12)
         assert target.g[i] == F(expected[1])
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("share", [0.5, 0.0001])
-@pytest.mark.parametrize("known", [3, 2, 0])
-def test_known_changes_give_what_whole_tables_give(share, known):
-    rng = np.random.default_rng(3)
-    size = 5 * merging.SPREAD * merging.PIECE // 2
-
-    def planes(base=None):
-        new = rng.normal(size=(3, size)).astype(F) ** 2
-        return new if base is None else np.where(rng.random(size) < share, base + new, base).astype(F)
-
-    base = planes()
-    models = [planes(base) for _ in range(3)]
-    target = base.copy()
-    smaller = merging.average_slots(slots(*target), [slots(*one) for one in models], slots(*base), [1.0] * 3)
-    changes = []
-    for k, one in enumerate(models):
-        rows = np.flatnonzero((one != base).any(axis=0)).astype(np.uint32)
-        own = Changes(rows, dict(zip("wgn", one[:, rows], strict=True)))
-        changes.append(own if k < known else None)
-        if k < known:
-            one[:] = 7.0  # must not be read
-    assert merging.merge_slots(slots(*base), [slots(*one) for one in models], [1.0] * 3, changes) == smaller
-    assert base.tobytes() == target.tobytes()
-
-
-def test_known_changes_may_be_none():
-    base = np.ones((3, 5), F)
-    none = Changes(np.empty(0, np.uint32), dict.fromkeys("wgn", np.empty(0, F)))
-    assert merging.merge_slots(slots(*base), [slots(*np.zeros((3, 5), F))] * 2, [1.0] * 2, [none, none]) is None
-    assert (base == 1).all()
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, -1.0, 3.0]), min_size=3, max_size=3), min_size=2, max_size=5))
@@ -109,7 +75,7 @@ def test_sums_are_added_since_the_base_and_ranges_united():
     for table, total, low, high in zip(tables, (0.0, 10.0, 14.0, 11.0), (0, -1, -1, -5), (0, 2, 3, 2), strict=True):
         table.sums[:] = total, 2 * total
         table.range[:] = low, high
-    merging.merge_tables(tables[0], tables[2:], tables[1], True, [1.0, 1.0], [None] * 2)
+    merging.merge_tables(tables[0], tables[2:], tables[1], True, [1.0, 1.0], False)
     assert tables[0].sums.tolist() == [[15.0, 30.0]]
     assert tables[0].range.tolist() == [-5, 3]
 
@@ -124,7 +90,7 @@ def test_regularisation_is_applied_before_weights_are_averaged():
         weight_table.columns(table)["w"][3] = 8.0
         weight_table.columns(table)["g"][3] = 1.0
         table.shrunk[0, 1] = contraction
-    target, _ = merging.merge_tables(target, [one, two], base, True, [1.0, 1.0], [None] * 2)
+    target, _ = merging.merge_tables(target, [one, two], base, True, [1.0, 1.0], False)
     assert weight_table.columns(target)["w"][3] == (8 * 0.5 + 8 * 0.25) / 2
     assert target.shrunk.tolist() == [[0.0, 1.0]]
 

@@ -52,26 +52,22 @@ class Averages(NamedTuple):
     added: Float64s  # what they have added to G
 
 
-def merged(models: Sequence[Words], base: Words, changes: Sequence[Changes | None] | None = None) -> Words:
+def merged(models: Sequence[Words], base: Words, live: bool = False) -> Words:
     """Return the table that results from merging tables that may have different sizes.
 
-    The base is empty if there is none; the result is written into its words, unless tables are doubled first. `changes`
-    are for each model the words that differ from those of the base, which has the same size then, and the words of the
-    model itself are not read; None for models whose words are compared with those of the base.
+    The base is empty if there is none; the result is written into its words, unless tables are doubled first. If they
+    are live, words are merged elsewhere, and all tables have the size of the result.
     """
-    given: Sequence[Changes | None] = changes or [None] * len(models)
     times = max(tagged_words.doublings(words) for words in (base, *models))
     while True:
-        if times > tagged_words.doublings(base):
-            models = [_enlarged(_filled(*pair, base), times) for pair in zip(models, given, strict=True)]
-            base, given = _enlarged(base, times), [None] * len(models)
-        listed = [own or changes_of(words.word, base.word) for words, own in zip(models, given, strict=True)]
+        models, base = [_enlarged(words, times) for words in models], _enlarged(base, times)
+        listed = [] if live else [changes_of(words.word, base.word) for words in models]
         counts = [words.state for words in (base, *models)]
         lost = int(added_counts([own[LOST] for own in counts[1:]], counts[0][LOST]))
-        if not _is_too_small(base, listed, lost):
+        if live or not _is_too_small(base, listed, lost):
             break
         times += 1
-    dropped, added = merge_changes(base.word, listed)
+    dropped, added = merge_changes(base.word, listed) if listed else (0, 0)
     state = base.state.copy()
     for position in (tagged_words.COUNTER, EVICTED, REFUSED, LOST):
         total = added_counts([own[position] for own in counts[1:]], counts[0][position])
@@ -122,15 +118,6 @@ def _enlarged(words: Words, times: int) -> Words:
     while tagged_words.doublings(words) < times:
         words = tagged_words.doubled(words)
     return words
-
-
-def _filled(words: Words, changes: Changes | None, base: Words) -> Words:
-    """Return the table of a model of which the changes since the base may be known."""
-    if changes is None:
-        return words
-    word = tagged_words.copied(base).word
-    word[changes.rows] = changes.planes[WORD]
-    return words._replace(word=word)
 
 
 def changes_of(words: UInt32s, base: UInt32s) -> Changes:

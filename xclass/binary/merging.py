@@ -2,7 +2,7 @@
 
 Source    Agarwal, Chapelle, Dudik, Langford, "A Reliable Effective Terascale Linear Learning System", JMLR 15 (2014)
           1111-1133, section 2.2, from one pass of AdaGrad on each node.
-Cost      O(slots) for each model, or O(changes) where the changes of the models are known.
+Cost      O(slots) for each model.
 Names     w weight | G AdaGrad's sum of squared gradients | N largest |x| of a feature | dw, dG what a model has added
           to w and G since the base; without a base, the base is a learner that has learned nothing.
 Rule      w = sum of dG w / sum of dG, G = G of the base + sum of dG, N the largest. Where no model has changed a
@@ -15,20 +15,17 @@ Differs   from VW: there, G = G of the base + sum of dG**2 / sum of dG, and N is
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ..array_types import AnyArray, Bools, Float32s, Float64s, Int64s
+from ..array_types import AnyArray, Bools, Float32s, Float64s
 from ..kernels.constants import LARGEST
-from ..model.table_changes import Changes
 from . import weight_table
 from .weight_table import WeightTable
 
 PIECE = 1 << 16  # slots to average at a time
-SPREAD = 4  # slots are averaged with those between them if they are no more than so many times as many
 
 
 class Slots(NamedTuple):
@@ -83,57 +80,6 @@ def average_slots(
             if largest.any():
                 target.n[piece] = largest
     return smaller
-
-
-def merge_slots(
-    base: Slots, models: Sequence[Slots], examples: Sequence[float], changes: Sequence[Changes | None]
-) -> int | None:
-    """Replace the slots of a base by the average of the models; return what `average_slots` does.
-
-    `changes` are the slots of each model that differ from the base; its own slots are not read then.
-    """
-    known = [own for own in changes if own is not None]
-    if len(known) < len(models):
-        models = [model if own is None else _changed(base, own) for model, own in zip(models, changes, strict=True)]
-        return average_slots(base, models, base, examples)
-    smaller: int | None = None
-    every = [own.rows.astype(np.int64) for own in known]
-    step = max(PIECE // len(known), 1)
-    edges = np.unique(np.concatenate([np.concatenate([own[::step], own[-1:] + 1]) for own in every]))
-    parts = [np.searchsorted(own, edges).tolist() for own in every]
-    for i, (begin, end) in enumerate(itertools.pairwise(edges.tolist())):
-        inside = [slice(*part[i : i + 2]) for part in parts]
-        rows = [own[part] for own, part in zip(every, inside, strict=True)]
-        where: slice | Int64s = slice(begin, end)
-        places = [own - begin for own in rows]
-        if end - begin > SPREAD * PIECE:
-            where = every_row = np.unique(np.concatenate(rows))
-            places = [np.searchsorted(every_row, own) for own in rows]
-        old = _picked(base, where)
-        pieces = [
-            _changed(old, Changes(at, {name: plane[part] for name, plane in own.planes.items()}))
-            for own, part, at in zip(known, inside, places, strict=True)
-        ]
-        new = _picked(base, where)
-        k = average_slots(new, pieces, old, examples)
-        smaller = smaller if k is None else k
-        for plane, values in zip(base, new, strict=True):
-            if plane is not None:
-                plane[where] = values
-    return smaller
-
-
-def _picked(slots: Slots, where: slice | Int64s) -> Slots:
-    g, n = (None if plane is None else plane[where].copy() for plane in (slots.g, slots.n))
-    return Slots(slots.w[where].copy(), g, n)
-
-
-def _changed(base: Slots, changes: Changes) -> Slots:
-    """Return a copy of some slots with changes, whose planes are called as the fields of `Slots`."""
-    planes = {name: plane.copy() for name, plane in base._asdict().items() if plane is not None}
-    for name, plane in planes.items():
-        plane[changes.rows] = changes.planes[name]
-    return Slots(**{"g": None, **planes})
 
 
 class _Sums:
@@ -210,7 +156,7 @@ def added_counts(models: Sequence[AnyArray], base: AnyArray) -> AnyArray:
 
 def merge_tables(
     target: WeightTable, models: Sequence[WeightTable], base: WeightTable, adaptive: bool, examples: Sequence[float],
-    changes: Sequence[Changes | None], columns: Sequence[AnyArray | None] | None = None,
+    live: bool, columns: Sequence[AnyArray | None] | None = None,
 ) -> tuple[WeightTable, int | None]:  # fmt: skip
     """Return a weight table with the average of the models' tables, and what `average_slots` returns.
 
@@ -222,26 +168,21 @@ def merge_tables(
     target : a new table; the result has its sums and ranges, which are written, and the slots of the base
     models, base : tables of the same size; --l1 and --l2 may be applied to them. The slots of the base are replaced
     adaptive : whether the update rule uses G
-    examples, changes : see `merge_slots`
+    examples : see `average_slots`
+    live : whether slots are merged elsewhere
     columns : for each model, int64[subproblems], the subproblem of the model for each of the result; None for the same
         numbers. Without G of a slot this concerns tables with planes, whose rows hold all subproblems
     """
     if len(base.shrunk):
         if columns is not None or not all(np.array_equal(table.shrunk, models[0].shrunk) for table in models):
-            models = [
-                table if own is None else _table_of(table, base, own)
-                for table, own in zip(models, changes, strict=True)
-            ]
-            changes = [None] * len(models)
             for table in (base, *models):
                 weight_table.apply_regularisation(table)
         target.shrunk[:] = models[0].shrunk
     chosen = list(columns) if columns is not None else [None] * len(models)
-    own_slots = [_slots(table, adaptive, column) for table, column in zip(models, chosen, strict=True)]
-    old = _slots(base, adaptive, None)
-    if all(column is None for column in chosen):
-        smaller = merge_slots(old, own_slots, examples, changes)
-    else:
+    smaller = None
+    if not live:
+        own_slots = [_slots(table, adaptive, column) for table, column in zip(models, chosen, strict=True)]
+        old = _slots(base, adaptive, None)
         starts = [old if column is None else _slots(base, adaptive, column) for column in chosen]
         smaller = average_slots(old, own_slots, old, examples, starts)
     sums = [_moved_sums(table, base, column) for table, column in zip(models, chosen, strict=True)]
@@ -249,13 +190,6 @@ def merge_tables(
     target.range[0] = min(table.range[0] for table in models)
     target.range[1] = max(table.range[1] for table in models)
     return target._replace(flat=base.flat), smaller
-
-
-def _table_of(table: WeightTable, base: WeightTable, changes: Changes) -> WeightTable:
-    table = table._replace(flat=base.flat.copy())
-    for name, plane in weight_table.columns(table).items():
-        plane[changes.rows] = changes.planes[name]
-    return table
 
 
 def _moved_sums(table: WeightTable, base: WeightTable, columns: AnyArray | None) -> Float64s:

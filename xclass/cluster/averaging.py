@@ -29,9 +29,8 @@ from ..api import model_contents
 from ..api.configuration import Config
 from ..api.model_contents import ModelContents
 from ..array_types import UInt8s
-from ..binary import merged_words, tagged_words, weight_table
+from ..binary import tagged_words
 from ..data.batch import Batch
-from ..model.table_changes import Changes
 from . import round_length
 from .part_learner import Fresh, Learned, PartWork, RoundState, live_contents, with_arrays
 from .part_stream import Cursor
@@ -40,14 +39,6 @@ from .session import LostResultError
 from .shards import DataPart
 
 ATTEMPTS = 5  # at a round whose results were lost with nodes
-NONE = Changes(  # of a large table in the rest of a model, whichever planes it has
-    np.empty(0, np.uint32),
-    {
-        merged_words.WORD: np.empty(0, np.uint32),
-        **{name: np.empty(0, np.float32) for name in (*weight_table.COLUMNS, indexes.COUNT)},
-        indexes.CLASS: np.empty(0, np.uint32),
-    },
-)
 
 
 class Crew(Protocol):
@@ -190,7 +181,7 @@ class Averaging:
         base = with_arrays(base)
         some = [i for i, one in enumerate(learned) if one.contents is not None] or [0]
         rests = [with_arrays(learned[i].contents or base) for i in some]
-        contents, facts, notes = _merged(base, rests, learned[0].tables)
+        contents, facts, notes = _merged(base, rests)
         own = [one[0] for one in found]
         models = [[found[i][k] for i in some] for k in range(1, len(found) + 1)]
         changes, reports = self._crew.merge(own, facts, models)
@@ -198,13 +189,10 @@ class Averaging:
         return notes, RoundState(number, contents, own, fresh), changes
 
 
-def _merged(
-    base: ModelContents, rests: Sequence[ModelContents], tables: Sequence[str]
-) -> tuple[ModelContents, ranges.Facts, list[str]]:
+def _merged(base: ModelContents, rests: Sequence[ModelContents]) -> tuple[ModelContents, ranges.Facts, list[str]]:
     """Merge models without their large tables; return the result, and what merging their ranges has to know."""
     doublings = _double([base, *rests])
-    every = [merging.ContinuedModel(rest, dict.fromkeys(tables, NONE)) for rest in rests]
-    learner, notes = merging.merged_parts(every, base, merging.restored(base))
+    learner, notes = merging.merged_parts(rests, base)
     with learner:
         contents = live_contents(learner)._replace(live={})
         reduction: Any = learner.reduction

@@ -65,7 +65,6 @@ class Learned(NamedTuple):
     result: PartResult
     contents: ModelContents | None  # of the model; None if nothing was read
     before: ModelContents | None  # of the model before; None if it is that of the round
-    tables: tuple[str, ...]  # names of the large tables
     cursor: Cursor
     fresh: tuple[Fresh, ...]  # in the order of their positions
 
@@ -126,7 +125,7 @@ class PartLearner(PartWorker):
         changed = state.fresh or state.contents is None or state.contents.live is None
         learned = Learned(
             result._replace(notes=result.notes[:MOST_NOTES]), after._replace(live={}) if read else None,
-            before._replace(live={}) if before is not None and changed else None, tuple(self._tables.live), cursor,
+            before._replace(live={}) if before is not None and changed else None, cursor,
             tuple(round_.fresh.values()),
         )  # fmt: skip
         return learned, *found

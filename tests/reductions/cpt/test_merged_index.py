@@ -93,7 +93,7 @@ def test_classes_are_found_by_their_labels():
     both.count[:] = one_counts.count + two_counts.count
     both.state[:] = one_counts.state + two_counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    parts.merge(target, [one, two], base, both, [None] * 2)
+    parts.merge(target, [one, two], base, both, False)
     index = target.index
     assert index.classes.label[:3].tolist() == [1, 2, 7]
     assert index.weight[:3].tolist() == [100, 200, 300]
@@ -115,5 +115,5 @@ def test_the_length_of_a_centroid_grows_with_shared_features():
     both = document_frequency.DocumentFrequencies(False, True)
     both.count[:], both.state[:] = 2 * counts.count, 2 * counts.state
     target = feature_index.FeatureIndex(8, SLOTS, 2)
-    parts.merge(target, [one, one], base, both, [None] * 2)
+    parts.merge(target, [one, one], base, both, False)
     assert target.index.norm2[0] == pytest.approx(4 * one.index.norm2[0], rel=0.1)

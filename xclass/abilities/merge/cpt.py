@@ -55,20 +55,17 @@ def _merge_multiclass(target: Multiclass, sources: Sources) -> None:
         target.searched.replace(state)
     scorers = sources.of("scorers")
     average(target.scorers, scorers, "state")
-    weights = _merged_weights("scorers", target.scorers.weights, scorers.of("weights"))
+    weights = _merged_weights(target.scorers.weights, scorers.of("weights"))
     target.scorers = target.scorers._replace(weights=weights)
     means.merge(target.means, sources.of("means"))
     average(target, sources, "pool")
     target.has_features = any(one.has_features for one in sources.learners)
 
 
-def _merged_weights(name: str, target: SharedWeights, sources: Sources) -> SharedWeights:
-    """Return a new table, filled with the merged weights of regressors, see `merged_words.merged`.
-
-    `name` is that of the table in a model, and `target` an empty table.
-    """
+def _merged_weights(target: SharedWeights, sources: Sources) -> SharedWeights:
+    """Return an empty table, filled with the merged weights of regressors, see `merged_words.merged`."""
     words = sources.of("words")
-    return target._replace(words=merged_words.merged(words.learners, words.base, sources.changes_of(name)))
+    return target._replace(words=merged_words.merged(words.learners, words.base, sources.live))
 
 
 # -- trees
@@ -87,7 +84,7 @@ def _merge_trees(target: ProbabilityTree, sources: Sources) -> list[str]:
     for t, (member, tree) in enumerate(zip(target.members, grown, strict=True)):
         of_tree = sources._replace(learners=[one.members[t] for one in learners], base=base.members[t])
         member.tree = tree
-        member.weights = _merged_weights(f"weights.{t}", member.weights, of_tree.of("weights"))
+        member.weights = _merged_weights(member.weights, of_tree.of("weights"))
         member.random[:] = learners[0].members[t].random
     return []
 

@@ -43,7 +43,7 @@ def merge(target: Multilabel, sources: Sources) -> list[str]:
 
 def _merged_scorers(target: RankingScorers, sources: Sources, labels: int) -> RankingScorers:
     words = sources.of("words")
-    merged = merged_words.merged(words.learners, words.base, sources.changes_of("scorers"))
+    merged = merged_words.merged(words.learners, words.base, sources.live)
     average(target, sources, "state")
     average(target, sources, "regularisation")
     target = ranking.with_labels(target._replace(words=merged), labels)

@@ -35,7 +35,7 @@ def merge_scorers(learner: ClassScorers, sources: Sources) -> list[Int64s | None
     columns = [_columns([place[key] for key in keys], learner.classes) for keys in sources.keys]
     learner.table, k = merging.merge_tables(
         learner.table, [one.table for one in sources.learners], sources.base.table, learner.rule.adaptive,
-        sources.examples, sources.changes_of("weights"), columns,
+        sources.examples, sources.live, columns,
     )  # fmt: skip
     learner.tables = [learner.table]
     check_continued(k, sources)

@@ -7,7 +7,7 @@ Idea      In an index, counts are added since the base, class by class; classes 
           counted, the products of their counts.
           A new label of a tree splits a leaf, whose old label goes left. So a tree has grown from another one if it has
           its nodes and, where a leaf of the other one is split, the label of the leaf is the first one below.
-Cost      O(rows * slots) for each index whose changes are not given, else O(changes); O(nodes) for each tree.
+Cost      O(rows * slots) for each index; O(nodes) for each tree.
 Names     As in `feature_index`.
 """
 
@@ -39,7 +39,7 @@ PLANES = (CLASS, COUNT)
 def merge_of(target: Any, sources: Sources) -> None:
     """Merge the indexes of learners, after the counts of their features."""
     index = sources.of("index")
-    merge(target.index, index.learners, index.base, target.frequencies, sources.changes_of("index"))
+    merge(target.index, index.learners, index.base, target.frequencies, sources.live)
 
 
 def merge(
@@ -47,7 +47,7 @@ def merge(
     models: Sequence[FeatureIndex],
     base: FeatureIndex,
     frequencies: DocumentFrequencies,
-    changes: Sequence[Changes | None],
+    live: bool,
 ) -> None:
     """Merge the counts of indexes.
 
@@ -55,8 +55,7 @@ def merge(
     ----------
     target : a new index, which gets the arrays of the base, whose rows are replaced by the merged ones
     frequencies : counts of the features in the result
-    changes : for each model, the pairs that differ from those of the base, with whose classes its own begin; its own
-        pairs are not read then
+    live : whether rows are merged elsewhere
     """
     label_lists = [one.index.classes.label[: one.index.classes.size[0]] for one in (base, *models)]
     joined_labels = np.concatenate(label_lists)
@@ -64,18 +63,16 @@ def merge(
     labels = joined_labels[np.sort(np.unique(joined_labels, return_index=True)[1])]
     order = np.argsort(labels)
     maps = [order[np.searchsorted(labels, own, sorter=order)] for own in label_lists]
-    listed = [
-        changed_pairs(model.index.pair, base.index.pair, own) if given is None else _renumbered(given, own)
-        for model, own, given in zip(models, maps[1:], changes, strict=True)
-    ]
     before = [base.index.weight[: len(maps[0])].copy(), base.index.norm2[: len(maps[0])].copy()]
     target.index = base.index
     target.reserve(len(labels) - len(maps[0]))
     index = target.index
     seen_labels.enter(index.classes, labels)
     cross = np.zeros(len(labels))
-    wear, weight = [one.index.wear for one in models], row_weights(frequencies, len(index.wear))
-    merge_pairs(index.pair, index.wear, listed, wear, weight, cross)
+    if not live:
+        listed = [changed_pairs(one.index.pair, index.pair, own) for one, own in zip(models, maps[1:], strict=True)]
+        wear, weight = [one.index.wear for one in models], row_weights(frequencies, len(index.wear))
+        merge_pairs(index.pair, index.wear, listed, wear, weight, cross)
     own_numbers = [before, *([one.index.weight, one.index.norm2] for one in models)]
     _merge_classes(index, own_numbers, maps, cross)
 
@@ -111,12 +108,6 @@ def changed_pairs(pair: UInt32s, base: UInt32s, classes: Int64s) -> Changes:
     changes = Changes(rows, {CLASS: np.empty(len(rows), np.uint32), COUNT: np.empty(len(rows), np.float32)})
     list_pairs(pair, pair.view(np.float32), base, number, rows, changes.planes[CLASS], changes.planes[COUNT])
     return changes
-
-
-def _renumbered(changes: Changes, classes: Int64s) -> Changes:
-    """Return changes with the numbers that the classes of the model have in the result."""
-    number = np.concatenate([[0], classes + 1]).astype(np.uint32)
-    return changes._replace(planes={**changes.planes, CLASS: number[changes.planes[CLASS]]})
 
 
 def _merge_classes(

@@ -36,7 +36,7 @@ def merge(target: LabelTree, sources: Sources) -> list[str]:
                 f"{' and '.join(sources.paths[:2])} have different trees, whose nodes do not correspond; "
                 f"{CONTINUE}, or give all the same tree, a file of --save_tree, as --plt_tree"
             )
-    words = merged_words.merged([one.nodes.words for one in learners], base.nodes.words, sources.changes_of("weights"))
+    words = merged_words.merged([one.nodes.words for one in learners], base.nodes.words, sources.live)
     target.tree, target.nodes = grown, nodes.new_nodes(grown, words)
     m = int(grown.size[NODES])
     biases, sums = (

@@ -8,9 +8,9 @@ from .sources import Sources, check_continued
 
 
 def merge(learner: Scalar, sources: Sources) -> list[str]:
-    tables, changes = sources.of("table"), sources.changes_of("weights")
+    tables = sources.of("table")
     learner.table, k = merging.merge_tables(
-        learner.table, tables.learners, tables.base, learner.rule.adaptive, sources.examples, changes
+        learner.table, tables.learners, tables.base, learner.rule.adaptive, sources.examples, sources.live
     )
     learner.tables = [learner.table]
     check_continued(k, sources)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from ...binary import merging
 from ...errors import ModelError
 from ...model.stored_arrays import MAX_SUM
-from ...model.table_changes import Changes
 
 CONTINUE = "let all continue from one model that has learned from an example of each class, and give it as --base"
 
@@ -30,17 +29,11 @@ class Sources(NamedTuple):
     keys: Sequence[Sequence[str]]  # of the names of the classes in each model, nothing if labels are numbers
     base_keys: Sequence[str]
     merged_keys: Sequence[str]  # those of the base, then the others in the order of the models
-    # for each model, the changes of some of its tables since the base by the names of the tables; the model itself has
-    # them empty. Only for models that have the classes, and trees, of the base
-    changes: Sequence[Mapping[str, Changes]]
+    live: bool  # whether large tables are empty, because they are merged elsewhere, see `ranges`
 
     def of(self, name: str) -> Sources:
         """Return the parts of the learners that an attribute holds."""
         return self._replace(learners=[getattr(one, name) for one in self.learners], base=getattr(self.base, name))
-
-    def changes_of(self, table: str) -> list[Changes | None]:
-        """Return the changes of a table in each model, None for the models that have it themselves."""
-        return [own.get(table) for own in self.changes]
 
 
 def add_up(target: Any, sources: Sources, name: str, most: float = MAX_SUM) -> None:
