@@ -286,7 +286,7 @@ def number_of_threads_does_not_matter(case: Case) -> None:
 def an_empty_batch_changes_nothing(case: Case) -> None:
     lines = case.lines(1, 60)
     with case.learner() as model, case.learned(lines) as expected:
-        for compiles in model.core.reduction.warm_ups(True).values() if model.preview_size is None else ():
+        for compiles in model.core.reduction.warm_ups(True).values() if not model.core.reduction.awaited else ():
             compiles()
         learn(model, lines)
         same(state(model), state(expected), "a batch without examples, as `warm_ups` passes, changes what is learned")

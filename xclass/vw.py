@@ -495,7 +495,7 @@ class _Session(Run):
 
     def process(self, batch: Batch, learn: bool) -> BatchTask:
         """Learn from a single example or predict it; return its task, for `report`."""
-        if learn and (self.config.reduction.learns_at_end or self.model.preview_size is not None):
+        if learn and (self.config.reduction.learns_at_end or self.model.reduction.awaited):
             raise UsageError(
                 f"{self.config.reduction.name} with these options needs to see the data before it learns: give "
                 "data=FILE, or use xclass.Learner"

@@ -46,7 +46,7 @@ def expected(reduction, classes, span, passes=1, **options):
         for number in range(passes):
             model.core.reduction.begin_pass(number)
             model.learn_many(lines)
-            if number + 1 < passes or model.preview_size is not None or model.core.reduction.unlearned:
+            if number + 1 < passes or model.core.unlearned:
                 model.end_pass()
         judged = [line.split() for line in LINES[span.judged[0] : span.judged[1]] if line[0] not in " |"]
         texts = [" ".join(words) for words in judged]

@@ -770,7 +770,8 @@ class Learner:
     @property
     def preview_size(self) -> int | None:
         """Return how many examples it needs to see before it learns: 0 for all of the data, None for none."""
-        return self.core.preview_size
+        size = self.core.reduction.awaited
+        return None if size == 0 else 0 if size == math.inf else int(size)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to pickle the learner, as the bytes of its model file; raise UsageError where `save` does."""

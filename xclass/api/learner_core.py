@@ -212,7 +212,7 @@ class LearnerCore:
         """
         if highest is None and configuration.grows(self.config.reduction):
             highest = self.reduction.highest_seen
-        held = bool(self._pending) or self.reduction.unlearned or (self.examples and self.preview_size is not None)
+        held = bool(self._pending) or self.reduction.unlearned or (self.examples and self.reduction.awaited)
         if highest is None or highest > labels.HIGHEST_NUMBER or held or self.only_predicts or self.spec.vw_exact:
             return None
         lowest = self.label_range.lowest or 0
@@ -232,9 +232,9 @@ class LearnerCore:
         return new
 
     @property
-    def preview_size(self) -> int | None:
-        """Return how many examples the reduction needs to see before it learns: 0 for all of them, None for none."""
-        return None if self.spec.testing else self.reduction.preview_size
+    def unlearned(self) -> bool:
+        """Return whether it learns from examples later, once it has seen enough of them or at the end of a pass."""
+        return self.reduction.awaited > 0 or self.reduction.unlearned
 
     @property
     def is_new(self) -> bool:
@@ -407,7 +407,7 @@ class LearnerCore:
     def learn(self, batches: Iterable[Batch]) -> Iterator[BatchTask]:
         """Learn from batches in their order; yield the tasks that were learned."""
         batches = exclusive.until_interrupted(batches)
-        while self.preview_size is not None:
+        while self.reduction.awaited:
             batch = next(batches, None)
             if batch is None:
                 return
@@ -438,7 +438,7 @@ class LearnerCore:
         """Keep a batch until the reduction has seen enough examples; then yield the tasks of all batches held."""
         clock = next((float(task.clock[-1]) for task in reversed(self._pending) if task.batch.n), self.clock)
         for task in self.tasks(batch, True, clock):
-            if self.preview_size is None:
+            if not self.reduction.awaited:
                 yield self.learn_task(task)
                 continue
             self._pending.append(task)
@@ -447,7 +447,7 @@ class LearnerCore:
 
     def _learn_held(self) -> list[BatchTask]:
         """Learn from the examples that were held, and return their tasks."""
-        if self.preview_size is not None:
+        if self.reduction.awaited:
             self.reduction.end_preview()
         pending, self._pending = self._pending, []
         return [self.learn_task(task) for task in pending]
@@ -501,7 +501,7 @@ class LearnerCore:
 
     def check_learned(self) -> None:
         """Raise UsageError if it holds examples that it has not learned."""
-        if self.preview_size is not None or self.reduction.unlearned:
+        if self.unlearned:
             raise UsageError(
                 "some examples are not learned yet; call end_pass() at the end of the data, and then save()"
             )

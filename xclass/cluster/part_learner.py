@@ -240,7 +240,7 @@ class _Round:
         """Learn the examples that wait and the next ones; return whether there were any."""
         learner = self._learner
         tasks = learner.tasks_of(self._examples(count), True)
-        if learner.preview_size is not None:
+        if learner.reduction.awaited:
             tasks = passes.previewed(tasks, learner.reduction)
         read = False
         for task in tasks:

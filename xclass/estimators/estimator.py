@@ -473,7 +473,7 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         """Return what predicts examples, by a learner that has learned all of its examples."""
 
     def _end_learning(self) -> None:
-        if self.learner_.preview_size is not None or self.learner_.core.reduction.unlearned:
+        if self.learner_.core.unlearned:
             self.learner_.end_pass()
 
     # models

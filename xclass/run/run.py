@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -134,7 +135,7 @@ class Local(Engine):
         """Execute one pass, emptying the pipeline at each save point so that all examples before it are learned."""
         run, tasks = self.run, self._tasks(self._stream)
         run.model.reduction.begin_pass(self._stream.ended)
-        if run.model.preview_size is not None:
+        if run.model.reduction.awaited:
             tasks = passes.previewed(tasks, run.model.reduction)
         stages = run.stopwatch.stages(run.model.reduction.stages)
         if run.inspector is not None:
@@ -167,7 +168,7 @@ class Local(Engine):
 
     def preview(self) -> None:
         run, reduction = self.run, self.run.model.reduction
-        if run.model.preview_size != 0:
+        if reduction.awaited != math.inf:
             return
         self.pipeline = Pipeline(self._tasks(self._stream.unshuffled()), [reduction.preview])
         for _ in self.pipeline:
@@ -552,7 +553,7 @@ def _opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: Pee
     key.update(detect.key(config.reader, schema))
     if config.parser.learn_names and config.run.testonly:
         key["names"] = "those of the model"
-    readings = config.passes.passes + (learner.preview_size == 0)
+    readings = config.passes.passes + (learner.reduction.awaited == math.inf)
     text.preview()
     if config.run.testonly and (text.format is None or text.format.name == "jsonl"):
         key["kinds"] = "those of the model"

@@ -110,8 +110,7 @@ def parts(learner: base.Reduction, learn: bool, reads: bool) -> Parts:
 
     `learn` says whether to compile the kernels for learning, `reads` whether the run reads text.
     """
-    waits = learner.preview_size is not None  # it needs to see examples first
-    of_learner = {} if waits else learner.warm_ups(learn)
+    of_learner = {} if learner.awaited else learner.warm_ups(learn)
     return {**of_learner, READING: compile_reading} if reads else of_learner
 
 

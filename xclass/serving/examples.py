@@ -394,7 +394,7 @@ def load_request_kernels(handler: LineHandler) -> None:
     core = handler.learner.core
     for load in warm_up.parts(core.reduction, handler.learns, True).values():
         load()
-    if core.config.reduction.learns_at_end or core.preview_size is not None:
+    if core.config.reduction.learns_at_end or core.reduction.awaited:
         return  # a new one would need to see more examples
     with contextlib.suppress(Exception):  # the first requests load what is missing
         for rows in (False, True) if core.schema.width else (False,):

@@ -60,7 +60,7 @@ class LineHandler:
         config = learner.core.config
         if learns:
             learner.core.check_learns()
-            if config.reduction.learns_at_end or learner.preview_size is not None:
+            if config.reduction.learns_at_end or learner.core.reduction.awaited:
                 raise UsageError(
                     f"{config.reduction.name} with these options needs to see the data before it learns, so a server "
                     "can only predict with it; learn the model from files, and serve it with -t"

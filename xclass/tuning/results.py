@@ -326,7 +326,7 @@ class Candidate:
             for _, batch in self._space.stream.batches([(max(low, self.size), high), *others]):
                 check()
                 learner.learn_many(batch)
-            if number + 1 < passes or learner.preview_size is not None or learner.core.reduction.unlearned:
+            if number + 1 < passes or learner.core.unlearned:
                 learner.end_pass()
                 ended = True
                 check()

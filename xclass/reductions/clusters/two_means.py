@@ -203,21 +203,20 @@ class ExampleSample:
     """Collect the first `examples` examples of a preview, all for 0, and order their labels; `seen` are added."""
 
     def __init__(self, examples: int) -> None:
-        self.examples = examples
+        self.examples = examples or math.inf
         self.seen = 0
         self._sums = centroids.new_sums(centroids.FIRST_CELLS)
 
     def add(self, batch: Batch, counted: Bools) -> bool:
         """Add the counted examples (bool[n]) of a batch; return whether more are needed."""
-        if self.examples:
-            counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
+        counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
         self.seen += int(np.count_nonzero(counted))
         if batch.has_lists:  # an example counts for each of its labels
             rows = np.repeat(np.arange(batch.n), np.diff(batch.label_start))
             label, counted = batch.labels, counted[rows] & (batch.labels > 0)
             batch = batch_ops.pick([(batch, rows)])._replace(label=label, label_start=NO_LISTS, labels=NO_LABELS)
         self._sums = centroids.add_batch(self._sums, batch, counted)
-        return not self.examples or self.seen < self.examples
+        return self.seen < self.examples
 
     def orders(self, seeds: list[int], share: Share) -> list[Int64s]:
         """Return for each seed the labels, int64[k], in an order in which similar labels are near each other.

@@ -118,16 +118,16 @@ class Reduction(ABC):
         return int(self.seen.label[: self.classes_seen].max(initial=0)) if self.seen else 0
 
     @property
-    def preview_size(self) -> int | None:
-        """Return how many examples to preview before any is learned: 0 for all of the data, None for no preview."""
-        return None
+    def awaited(self) -> float:
+        """Return how many examples to preview before any is learned: infinitely many for all data, 0 for no preview."""
+        return 0
 
     def preview(self, task: BatchTask) -> bool:
         """Read the examples of a batch, before any stage is called; return whether more are needed."""
         raise NotImplementedError
 
     def end_preview(self) -> None:
-        """End the preview, even if fewer examples arrived than requested; `preview_size` becomes None."""
+        """End the preview, even if fewer examples arrived than requested; `awaited` becomes 0."""
         raise NotImplementedError
 
     @property

@@ -174,9 +174,8 @@ class ProbabilityTree(Reduction):
     # the initial tree
 
     @property
-    def preview_size(self) -> int | None:
-        """Return the number of examples to preview (0 for all), None if none are needed."""
-        return None if self.sample is None else self.sample.examples
+    def awaited(self) -> float:
+        return 0 if self.sample is None else self.sample.examples
 
     def preview(self, task: BatchTask) -> bool:
         """Add the examples of a task to the sample; return whether more are needed."""

@@ -15,6 +15,7 @@ Differs   from the paper with `--hsm`, Zharmagambetov et al., "Softmax Tree", 20
 from __future__ import annotations
 
 import heapq
+import math
 
 import numpy as np
 
@@ -39,20 +40,19 @@ class LabelCounts:
     """
 
     def __init__(self, examples: int):
-        self.examples = examples  # to count; 0 for all
+        self.examples = examples or math.inf  # to count
         self.seen = 0
         self._weight: dict[int, float] = {}
 
     def add(self, batch: Batch, counted: Bools) -> bool:
         """Count some examples of a batch; return whether more are needed."""
-        if self.examples:
-            counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
+        counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
         self.seen += int(np.count_nonzero(counted))
         labels, place = np.unique(batch.label[counted].astype(np.int64), return_inverse=True)
         weight = np.bincount(place, batch.weight[counted].astype(np.float64), minlength=len(labels))
         for label, more in zip(labels.tolist(), weight.tolist(), strict=True):
             self._weight[label] = self._weight.get(label, 0.0) + more
-        return not self.examples or self.seen < self.examples
+        return self.seen < self.examples
 
     def trees(self, seeds: list[int], share: two_means.Share, capacity: int) -> list[label_tree.ClassTree]:
         """Return a tree for each seed, which decides the order of labels of equal weight; none without labels."""
