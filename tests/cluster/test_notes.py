@@ -1,6 +1,7 @@
 """Every warning of a run reaches each interface that can meet its situation: one table, all interfaces."""
 
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ TEXTS = ("many", "lines", "http")
 ALL, ONE = FILES + TEXTS, FILES[:2]
 ROWS, BAD = np.eye(64, dtype=np.float32)[:20], "1 | a\n2 x y | b\n"
 PLAIN, GROUPED, TEA = "1 | a\n2 | b\n", "1 |x a\n2 |x b\n", "tea | kettle\nrum | ship\n"
+UNSPELLED = re.compile(r"^(?!-)((?!: ).)*--[a-z]((?!: ).)*: ", re.M)  # a flag before the first colon, which stays one
 IDLE = "crosses nothing: no example has features of namespaces"
 
 pytestmark = pytest.mark.usefixtures("place")
@@ -190,6 +192,7 @@ def test_warnings_of_learning(case, interface, inline):
         else:
             said = warned(lambda: xclass.ray.fit(file, learner, workers=1))
     assert said.count(case.note) == 1, said
+    assert interface not in ("learn_file", "many") or not UNSPELLED.search(said), said
 
 
 @pytest.mark.parametrize(("case", "interface"), rows(PREDICTED))

@@ -246,7 +246,7 @@ class MultilabelLearner(Reduction):
                 line = batch.line[int(np.searchsorted(batch.label_start, first, side="right")) - 1]
                 task.notes.append(
                     f"label {batch.labels[first]:.0f} in line {line} is outside {self.lowest}..{highest} "
-                    f"({self._set_by}): such labels count as errors and are not learned"
+                    f"({self._set_by}); such labels count as errors and are not learned"
                 )
             self.outside += int(np.count_nonzero(outside))
             label[outside] = -1
