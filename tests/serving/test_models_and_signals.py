@@ -172,7 +172,8 @@ async def test_http_answers_while_the_models_of_a_folder_are_loaded(tmp_path):
     port = serving.http.port
     assert await asyncio.to_thread(status, port, "/healthz") == 200
     await asyncio.to_thread(wait_for, lambda: status(port, "/v1/one/model") == 200)
-    assert await asyncio.to_thread(status, port, "/readyz") == 503
+    for path in ("/readyz", "/v1/two/model", "/v1/model"):
+        assert await asyncio.to_thread(status, port, path) == 503
     go_on.set()
     await asyncio.to_thread(wait_for, lambda: status(port, "/readyz") == 200)
     assert await asyncio.to_thread(status, port, "/v1/two/model") == 200

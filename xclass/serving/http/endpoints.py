@@ -102,6 +102,8 @@ class Endpoints:
     def _service(self, name: str | None) -> tuple[str, Service]:
         """Return the name of the model that a path names, and its service."""
         services = self._models.services
+        if name not in services and not self._models.are_loaded:
+            raise Refusal(503, "the models are being loaded; ask again later", {"retry-after": "1"})
         if name is None and len(services) == 1:
             (name,) = services
         if not services:
