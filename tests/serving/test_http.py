@@ -6,6 +6,7 @@ import gc
 import gzip
 import http.client
 import json
+import math
 import os
 import re
 import signal
@@ -72,6 +73,11 @@ def port(server):
 
 
 # answers
+
+
+def test_numbers_that_are_not_finite_are_null():
+    content = {"loss": math.inf, "top": [{"probability": math.nan}, 1.5]}
+    assert messages.to_json(content) == b'{"loss":null,"top":[{"probability":null},1.5]}'
 
 
 def test_predictions_are_those_of_the_library(port):

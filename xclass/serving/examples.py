@@ -13,7 +13,6 @@ import contextlib
 import functools
 import itertools
 import json
-import math
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -336,7 +335,7 @@ def _add(core: LearnerCore, task: BatchTask, owners: Sequence[_Reply], k: int) -
             for labels, p in zip(results.class_labels(core, of_classes).tolist(), of_p.tolist(), strict=True)
         ]
     for reply, prediction, top in zip(owners, predicted, tops, strict=True):
-        one: JsonObject = {"prediction": _finite(prediction)}
+        one: JsonObject = {"prediction": prediction}
         if lists is not None and (most := reply.request.k) is not None:
             one["top"] = top[:most]
         reply.answer["predictions"].append(one)
@@ -346,11 +345,6 @@ def _add(core: LearnerCore, task: BatchTask, owners: Sequence[_Reply], k: int) -
         for reply, unknown in zip(owners, core.unknown_features.found.tolist(), strict=False):
             reply.unknown += unknown
             reply.looked_at += 1
-
-
-def _finite(prediction: Any) -> Any:
-    """Return a prediction, None in place of a number that is not finite, which JSON does not have."""
-    return None if isinstance(prediction, float) and not math.isfinite(prediction) else prediction
 
 
 def _moved(message: str, request: ExampleRequest) -> str:

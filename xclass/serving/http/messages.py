@@ -10,11 +10,13 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import json
+import math
 import os
 import re
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -188,8 +190,20 @@ def busy() -> Refusal:
 
 
 def to_json(content: Any) -> bytes:
-    """Return a value as JSON."""
-    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    """Return a value as JSON, with null in place of numbers that are not finite, which JSON does not have."""
+    dumped = partial(json.dumps, allow_nan=False, separators=(",", ":"))
+    try:
+        return dumped(content).encode()
+    except ValueError:
+        return dumped(_finite(content)).encode()
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 JSON = b"application/json"
