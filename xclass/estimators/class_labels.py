@@ -347,7 +347,6 @@ ABOVE = 1 + 1e-12  # factor that makes the predicted class the most probable one
 
 PROBABILITIES = LearnerUse(probabilities.ListingOptions(probabilities=probabilities.NORMALIZED))
 MOST_LISTED = options_of(probabilities.ListingOptions)["top_k"].maximum or 1
-LIST_ALL = "oaa", "recall_tree"  # reductions that list all the probabilities that they estimate at little cost
 LISTED_LABELS = 100  # whose probabilities `predict_proba` takes from other reductions if there are more labels
 LISTED = LearnerUse(probabilities.ListingOptions(top_k=LISTED_LABELS))
 
@@ -361,9 +360,9 @@ class Predictor:
     def __init__(self, learner: Learner, labels: ClassLabels) -> None:
         self._learner, self._labels, self._learned = learner, labels, labels.learned
         self._to_positions = labels.class_positions(learner.core.names.names)
-        name = learner.core.config.reduction.name
-        self.scores_all = name == "oaa"
-        lists_all = name in LIST_ALL or len(self._learned) <= LISTED_LABELS
+        record = learner.core.config.reduction
+        self.scores_all = record.class_estimates
+        lists_all = record.class_scores or len(self._learned) <= LISTED_LABELS
         self._wanted = PROBABILITIES if lists_all else LISTED
 
     def predict(self, X: Any) -> Int64s:

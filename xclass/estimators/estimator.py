@@ -26,7 +26,7 @@ from ..explain.records import Explanation
 from ..kernels import jit
 from ..options.declare import options_of
 from ..options.spelling import Spelling, suggestion
-from ..reductions import registry
+from ..reductions import presets, registry
 from ..reductions.core.base import ReductionRecord
 from ..reductions.core.spec import LearnerUse
 from ..system import thread_limit
@@ -194,10 +194,10 @@ class Estimator(ClassifierMixin, BaseEstimator, ABC):
         record = configuration.record_of(self.reduction)
         if record is None or record.labels != self.KIND:
             names = [other.name for other in registry.REDUCTIONS if other.labels == self.KIND]
-            names = [*(["multiclass", "hsm"] if self.KIND == "multiclass" else []), *names]
             other = CLASSIFIERS.get(record.labels if record else "")
             cure = f"; give it to {other}" if other else ""
-            raise UsageError(f"reduction: {self.reduction!r} is none of {', '.join(names)}{cure}")
+            allowed = ", ".join([*presets.reductions(names), *names])
+            raise UsageError(f"reduction: {self.reduction!r} is none of {allowed}{cure}")
         if self.max_classes is not None and not is_number(self.max_classes, 1):
             raise UsageError(f"max_classes: {self.max_classes!r} is not a whole number of at least 1, or None")
         return record
