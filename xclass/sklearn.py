@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -37,6 +38,7 @@ from .system.printable import short_repr
 LEARNS_ONE = "and XClassifier learns one; XMultilabelClassifier learns lists of labels"
 
 
+@dataclass(eq=False, repr=False)
 class XClassifier(Estimator):
     """Learn and predict classes by one of the reductions of xclass, as a classifier of scikit-learn.
 
@@ -113,35 +115,10 @@ class XClassifier(Estimator):
     ['family', 'spam', 'work']
     """
 
-    def __init__(
-        self,
-        reduction: str = "multiclass",
-        passes: int = 1,
-        bits: int | None = None,
-        learning_rate: float | None = None,
-        loss: str | None = None,
-        options: str | dict[str, Any] | None = "",
-        max_classes: int | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        class_weight: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            reduction,
-            passes,
-            bits,
-            learning_rate,
-            loss,
-            options,
-            max_classes,
-            n_jobs,
-            random_state,
-            warm_start,
-            verbose,
-        )
-        self.class_weight = class_weight
+    KIND = "multiclass"
+    reduction: str = "multiclass"
+    class_weight: Any = None
+    verbose: int = 0
 
     def _checked_targets(self, y: Any, goes_on: bool, classes: AnyArray | None = None) -> Targets:
         try:
@@ -220,6 +197,7 @@ class XClassifier(Estimator):
         return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
 
 
+@dataclass(eq=False, repr=False)
 class XMultilabelClassifier(Estimator):
     """Learn and predict lists of labels by one of the reductions of xclass, as a classifier of scikit-learn.
 
@@ -264,6 +242,8 @@ class XMultilabelClassifier(Estimator):
     """
 
     KIND = "multilabel"
+    reduction: str = "multilabel"
+    verbose: int = 0
 
     def _checked_targets(self, y: Any, goes_on: bool, classes: AnyArray | None = None) -> Targets:
         columns = self.classes_ if goes_on else None if classes is None else distinct(classes)

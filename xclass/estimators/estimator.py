@@ -6,9 +6,10 @@ import contextlib
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from types import MethodType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -141,41 +142,32 @@ def _by_keyword(options: Any) -> dict[str, Any]:
 # -- the estimator
 
 
-class Estimator(ClassifierMixin, BaseEstimator, ABC):
+@dataclass(eq=False, repr=False)
+class Parameters:
+    """Declare the parameters that estimators share; scikit-learn reads them from the signature that is made of them."""
+
+    reduction: str
+    passes: int = 1
+    bits: int | None = None
+    learning_rate: float | None = None
+    loss: str | None = None
+    options: str | dict[str, Any] | None = ""
+    max_classes: int | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    warm_start: bool = False
+
+
+class Estimator(Parameters, ClassifierMixin, BaseEstimator, ABC):
     """Define what `XClassifier` and `XMultilabelClassifier` share."""
 
-    KIND = "multiclass"  # of the reductions that it can have, see `ReductionRecord.labels`
+    KIND: ClassVar[str]  # of the reductions that it can have, see `ReductionRecord.labels`
+    verbose: int  # the last parameter, after those that not all estimators have
     learner_: Learner
     classes_: AnyArray
     _labels: ClassLabels
     _form: str  # of the first labels, see `Targets`
     _fitted_reduction: str  # value of `reduction` when `learner_` was made
-
-    def __init__(
-        self,
-        reduction: str = "multilabel",
-        passes: int = 1,
-        bits: int | None = None,
-        learning_rate: float | None = None,
-        loss: str | None = None,
-        options: str | dict[str, Any] | None = "",
-        max_classes: int | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.reduction = reduction
-        self.passes = passes
-        self.bits = bits
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.options = options
-        self.max_classes = max_classes
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     # parameters
 
