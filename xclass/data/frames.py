@@ -161,7 +161,7 @@ class Frame:
         return values
 
     def matrix(self) -> Float64s:
-        """Return all columns, which have the kind `number`, as float64[n, d], 0 for missing cells."""
+        """Return all columns as float64[n, d], 0 for missing cells; raise DataError if one holds something else."""
         values = np.empty((self.n, len(self.columns)))
         for j in range(len(self.columns)):
             values[:, j] = np.nan_to_num(self.numbers(j, 0, self.n))

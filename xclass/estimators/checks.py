@@ -23,7 +23,7 @@ from ..array_types import AnyArray, Float64s
 from ..data import array_input, schema
 from ..data.array_input import is_missing
 from ..data.frames import Frame, is_frame
-from ..data.schema import NUMBER, Column, Schema
+from ..data.schema import NUMBER, Schema
 from ..errors import DataError, UsageError
 from ..system.printable import short_repr
 from .class_labels import Targets
@@ -101,8 +101,7 @@ def _checked_frame(estimator: Any, X: Any, reset: bool, known: Schema | None) ->
     numbers = known is not None or all(kind == NUMBER for _, kind in frame.columns)
     if known or not numbers or "dense" in estimator.options:  # which names columns
         return X
-    matrix = Frame(X, Schema([Column(name, NUMBER) for name, _ in frame.columns])).matrix()
-    return check_array(matrix, input_name="X")
+    return check_array(frame.matrix(), input_name="X")
 
 
 def _with_names(X: Any) -> Any:
