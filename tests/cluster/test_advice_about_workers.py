@@ -10,6 +10,7 @@ from streams import multiclass
 
 import xclass
 import xclass.ray
+from xclass.cluster import run_state
 from xclass.run.run import Run
 
 
@@ -125,5 +126,8 @@ def test_advice_about_a_run_that_is_continued_is_followed(monkeypatch, words, ad
     refused = run(*common, *words.split())
     found = re.search(advice, refused.err)
     assert refused.status and found, refused.err
+    with monkeypatch.context() as patch:
+        patch.setattr(run_state, "FORMAT", 0)
+        assert "m.parts: another version" in run(*common, "-b", 12, "-f", "m", "--resume_run").err
     followed = run(*common, *instead.format(found[1]).split())
     assert followed.status == 0 and "continues from m.parts" in followed.err, followed.err

@@ -26,6 +26,7 @@ from ..run.passes import STATE
 FREE = {"workers", "ray", "ray_timeout", "resume_run", "quiet", "progress", "checkpoint"}
 SET_BY_RUN = ("schedule", "names", "holdout", "simple", "as_vw", "lists_scores")  # attributes of Progress
 State = dict[str, Any]  # by name: arrays, and numbers and texts that JSON can hold
+FORMAT = 2  # to be raised if `Averaging.state` has other values
 FLOAT = "float:"  # before the text of a number, because JSON has no infinity
 
 
@@ -46,7 +47,7 @@ def save(config: Config, progress: Progress, state: State, tallies: Mapping[str,
     for kind, values in (("state", state), ("tallies", _flat(tallies))):
         arrays.update({f"{kind}.{name}": value for name, value in values.items() if isinstance(value, np.ndarray)})
         rest[kind] = {name: _stored(value) for name, value in values.items() if not isinstance(value, np.ndarray)}
-    facts = {"progress": _counts(progress), **rest}
+    facts = {"format": FORMAT, "progress": _counts(progress), **rest}
     model_file.save(path_of(config), options=_options(config), facts=facts, arrays=arrays, links="replace")
 
 
@@ -62,6 +63,11 @@ def load(config: Config) -> tuple[Mapping[str, Any], State, dict[str, Any]]:
             "the --checkpoint of the run that was interrupted"
         )
     options, facts, arrays = model_file.load(path)
+    if facts.get("format") != FORMAT:
+        raise ModelError(
+            f"{path}: another version of xclass has written the state of this run; continue with that version, or "
+            "leave --resume_run out to begin anew"
+        )
     now, declared = _options(config), config.declared()
     for name in sorted(now.keys() | options.keys()):
         if options.get(name) != now.get(name):
