@@ -260,6 +260,11 @@ def test_what_is_no_reduction_is_refused(words, message):
 
 
 def test_nothing_is_compiled_where_nothing_is_kept(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(jit, "_is_kept", False)
+        patch.setattr(jit, "is_first_run", lambda component: component == "warmup-oaa")
+        result = xclass("warmup", "oaa", "ect")
+        assert result.status == 1 and ": the kernels of oaa cannot be kept there, because" in result.err
     monkeypatch.setattr(jit, "_folder", None)
     for problem, message in (
         ("compiled kernels cannot be kept in /x", "compiled kernels cannot be kept in /x"),

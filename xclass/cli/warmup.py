@@ -86,7 +86,13 @@ def run(words: Sequence[str]) -> int:
             raise XclassError(jit.cache_problem() or "NUMBA_DISABLE_JIT is set, so that nothing is compiled; unset it")
         if jit.cache_problem():
             output.warn(jit.cache_problem())
-        total = _compile([name for name in names if jit.is_first_run(f"warmup-{name}")], output)
+        lacking = [name for name in names if jit.is_first_run(f"warmup-{name}")]
+        if lacking and not jit.is_kept():
+            raise XclassError(
+                f"{folder}: the kernels of {', '.join(lacking)} cannot be kept there, because this user cannot write "
+                "to this folder; let this user write there, or set NUMBA_CACHE_DIR to another folder"
+            )
+        total = _compile(lacking, output)
     size = sum(path.stat().st_size for path in folder.iterdir())
     kept = f"the kernels of {', '.join(names)} are kept in {folder}, which has {size / 1e6:.0f} MB"
     output.info(kept if total else f"nothing had to be compiled: {kept}")
