@@ -32,7 +32,7 @@ def taken(monkeypatch):
 def learner(**options) -> tuple[xclass.Learner, list[Batch]]:
     """A learner, and the batches that it has learned."""
     model, learned = xclass.Learner("oaa", 2, bits=8, **options), []
-    model.core.learned = lambda task: learned.append(task.batch)
+    model.core.on_learned = lambda task: learned.append(task.batch)
     return model, learned
 
 

@@ -312,7 +312,7 @@ def test_an_interrupted_call_learns_whole_batches(monkeypatch):
     monkeypatch.setattr("xclass.data.tables.PIECE", 50, raising=False)
     X, y = np.tile(np.eye(5), (40000, 1)), np.tile([1, 2, 3, 4, 5], 40000)
     with xclass.Learner("oaa", 5, bits=12) as learner, xclass.Learner("oaa", 5, bits=12) as other:
-        learner.core.learned = interrupt
+        learner.core.on_learned = interrupt
         try:
             learner.learn_many(X, y)
         except Interruption:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import string
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,7 +28,6 @@ from .configuration import feature_bits, hashing, note_about_rows, parser_of
 from .labels import KindOfLabels, LabelConverter, are_lists, are_names, is_list, one_by_one, weights_of
 from .learner_core import LearnerCore
 
-T = TypeVar("T")
 Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
 Example: TypeAlias = str | Mapping[Any, Any]
 DOCUMENTS = "give xclass.Documents(texts)"
@@ -100,62 +100,83 @@ class Inputs:
 
         With `learn`, labels are needed, and new names become classes.
         """
-        return self._whole(self._batches, given, y, sample_weight, learn)
+        with self._undone_if_refused():
+            if isinstance(given, Batch):
+                return self._of_batch(array_input.batch(given), y, sample_weight, learn)
+            given = self.opened(given)
+            table = self._table(given)
+            if table is None and isinstance(given, Documents):
+                table = self._plain(_texts(given), learn)
+            if table is not None:
+                return self._of_table(table, y, sample_weight, learn)
+            if isinstance(given, Mapping):  # and no sparse matrix, as one of SciPy's formats is a dictionary, too
+                raise UsageError("a dictionary is a single example: call learn() or predict(), or give a list of them")
+            if isinstance(given, bytes):
+                given = given.decode("utf-8", "surrogateescape")
+            examples = listed(given)
+            if isinstance(next((item for item in examples if not array_input.is_missing(item)), None), Mapping):
+                return self._of_mappings(examples, y, sample_weight, learn)
+            texts = _texts(examples)
+            if texts and not any("|" in text for text in texts):
+                return self._of_table(self._plain(texts, learn), y, sample_weight, learn)
+            batch = self._lines(texts, y, learn, isinstance(given, str))
+            return iter([self._labelled(batch, y, sample_weight, learn)])
 
     def example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
         """Return a single example as a batch; the parameters are those of `batches` and `Learner.learn`."""
-        return self._whole(self._example, given, label, weight, learn)
+        with self._undone_if_refused():
+            if not isinstance(given, (str, Mapping)):
+                raise UsageError(
+                    f"{type(given).__name__} {short_repr(given)} is not a single example, which is text or a "
+                    "dictionary; give rows of an array to learn_many(X[:1], [3]), predict_many(X[:1]) or "
+                    "explain_many(X[:1])"
+                )
+            if isinstance(given, str):
+                batch, kinds = self._text_example(given, label, learn), Kinds()
+            else:
+                batch, kinds = self._dict_example(given, learn)
+            y = None if label is None else one_by_one([label])
+            batch = self._labelled(batch, y, None if weight is None else [weight], learn)
+            self._schema.add_names(kinds)
+            return batch
 
-    def _whole(self, convert: Callable[..., T], *given: Any) -> T:
-        """Convert examples; if they are refused, forget what is known of them, and their notes."""
+    @contextlib.contextmanager
+    def _undone_if_refused(self) -> Iterator[None]:
+        """Forget what becomes known of examples in the `with` block, and their notes, if it refuses them."""
         notes, before = len(self.notes), (self._schema.form, self._noted)
         self._text = ""
         try:
-            return convert(*given)
+            yield
         except BaseException:
             del self.notes[notes:]
             self._schema.form, self._noted = before
             raise
 
-    def _batches(self, given: Examples, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
-        if isinstance(given, Batch):
-            given = array_input.batch(given)
-            self._check_kind(given)
-            self._check_constant(given)
-            weights_of(given.weight, given.n)
-            self._schema.check_width(given.columns)
-            batch = batch_ops.masked(given, feature_bits(self._config))
-            batch = self._labelled(batch, given if y is None else y, sample_weight, learn)
-            if learn:
-                self._schema.add_form(OTHER)
-            return iter([batch])
-        given = self.opened(given)
-        table = self._table(given)
-        if table is not None:
-            return self._pieces(table, y, sample_weight, learn)
-        if isinstance(given, Mapping):  # and no sparse matrix, as one of SciPy's formats is a dictionary, too
-            raise UsageError("a dictionary is a single example: call learn() or predict(), or give a list of them")
-        if isinstance(given, Documents):
-            return self._pieces(self._plain(_texts(given), learn), y, sample_weight, learn)
-        if isinstance(given, bytes):
-            given = given.decode("utf-8", "surrogateescape")
-        if isinstance(given, str):
-            examples: Sequence[Any] = given.removesuffix("\n").split("\n") if given.strip() else ()
-        else:
-            examples = listed(given)
-        if isinstance(next((item for item in examples if not array_input.is_missing(item)), None), Mapping):
-            frame = self._rows(_mappings(examples))
-            if frame is not None:
-                return self._pieces(self._table(frame), y, sample_weight, learn)
-            self._require_labels(y, learn)
-            batch, kinds = self._named(_mappings(examples), learn)
-            batch = self._labelled(batch, y, sample_weight, learn)
-            self._schema.add_names(kinds)
-            return iter([batch])
-        texts = _texts(examples)
-        if texts and not any("|" in text for text in texts):
-            return self._pieces(self._plain(texts, learn), y, sample_weight, learn)
-        return iter([self._labelled(self._lines(texts, y, learn, isinstance(given, str)), y, sample_weight, learn)])
+    def _of_batch(self, given: Batch, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
+        self._check_kind(given)
+        self._check_constant(given)
+        weights_of(given.weight, given.n)
+        self._schema.check_width(given.columns)
+        batch = batch_ops.masked(given, feature_bits(self._config))
+        batch = self._labelled(batch, given if y is None else y, sample_weight, learn)
+        if learn:
+            self._schema.add_form(OTHER)
+        return iter([batch])
+
+    def _of_mappings(self, examples: Sequence[Any], y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
+        for i, example in enumerate(examples):
+            if not isinstance(example, Mapping):
+                raise UsageError(
+                    f"example {i}: {type(example).__name__} {short_repr(example)}; the others are dictionaries"
+                )
+        frame = self._rows(examples)
+        if frame is not None:
+            return self._of_table(self._table(frame), y, sample_weight, learn)
+        self._require_labels(y, learn)
+        batch, kinds = self._named(examples, learn)
+        batch = self._labelled(batch, y, sample_weight, learn)
+        self._schema.add_names(kinds)
+        return iter([batch])
 
     def opened(self, given: Examples) -> Examples:
         """Return examples, those that are read by their columns as a Frame, in which `feature_names` finds names.
@@ -314,22 +335,6 @@ class Inputs:
                 "text"
             )
 
-    def _example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
-        kinds: Kinds = {}
-        if isinstance(given, str):
-            batch = self._text_example(given, label, learn)
-        elif isinstance(given, Mapping):
-            batch, kinds = self._dict_example(given, learn)
-        else:
-            raise UsageError(
-                f"{type(given).__name__} {short_repr(given)} is not a single example, which is text or a dictionary; "
-                "give rows of an array to learn_many(X[:1], [3]), predict_many(X[:1]) or explain_many(X[:1])"
-            )
-        y = None if label is None else one_by_one([label])
-        batch = self._labelled(batch, y, None if weight is None else [weight], learn)
-        self._schema.add_names(kinds)
-        return batch
-
     def _dict_example(self, given: Mapping[Any, Any], learn: bool) -> tuple[Batch, Kinds]:
         frame = self._rows((given,))
         if frame is None:
@@ -353,7 +358,7 @@ class Inputs:
             raise UsageError("the text has a label, and a label is given beside it; give one of them")
         return batch
 
-    def _pieces(self, table: tables.TableConverter, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
+    def _of_table(self, table: tables.TableConverter, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
         """Return the rows of a table as batches after checking all of them."""
         self._require_labels(y, learn)
         table.check()
@@ -555,7 +560,9 @@ def count(given: Examples) -> int | None:
 
 
 def listed(given: object) -> Sequence[Any]:
-    """Return examples that a program has given one by one as a sequence."""
+    """Return examples that a program has given one by one, or as the lines of a text, as a sequence."""
+    if isinstance(given, str):
+        return given.removesuffix("\n").split("\n") if given.strip() else ()
     if isinstance(given, (list, tuple)):
         return given
     if isinstance(given, Iterable) and not isinstance(given, (set, frozenset)):  # these have no order
@@ -566,16 +573,6 @@ def listed(given: object) -> Sequence[Any]:
 def _are_plain(examples: Sequence[Any]) -> bool:
     """Return whether examples are texts without a bar."""
     return bool(examples) and all(isinstance(one, str) and "|" not in one for one in examples)
-
-
-def _mappings(examples: Sequence[Any]) -> Sequence[Mapping[Any, Any]]:
-    """Check that all examples are dictionaries, and return them."""
-    for i, example in enumerate(examples):
-        if not isinstance(example, Mapping):
-            raise UsageError(
-                f"example {i}: {type(example).__name__} {short_repr(example)}; the others are dictionaries"
-            )
-    return examples
 
 
 def _texts(examples: Sequence[Any]) -> list[str]:

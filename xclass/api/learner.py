@@ -176,12 +176,12 @@ class Learner:
         (None, 'tea')
         """
 
-        def learned() -> Any:
+        def job() -> Any:
             self.adapt(lambda lists: inputs.kind_of_labels(example, None if label is None else [label], lists))
             batch = self._example(example, label, weight, learn=True)
             return results.single(self.core, list(self.core.learn([batch])))
 
-        return self._learning(learned)[0]
+        return self._call(job, learns=True)[0]
 
     def predict(self, example: Example, k: int | None = None) -> Any:
         """Predict the label of a single example.
@@ -286,14 +286,14 @@ class Learner:
         X = inputs.collected_examples(X)
         y, sample_weight = map(inputs.collected, (y, sample_weight))
 
-        def learned() -> tuple[np.ndarray, np.ndarray]:
+        def job() -> tuple[np.ndarray, np.ndarray]:
             self.adapt(lambda lists: inputs.kind_of_labels(X, y, lists))
             batches = self._batches(X, y, sample_weight, learn=True)
             with self.shown(verbose, inputs.count(X), "learning"):
-                return results.learned(self.core, self.core.learn(batches))
+                return results.with_losses(self.core, self.core.learn(batches))
 
-        (prediction, loss), notes = self._learning(learned)
-        return Outcome(prediction, loss, notes)
+        found, notes = self._call(job, learns=True)
+        return Outcome(*found, notes)
 
     def predict_many(self, X: Examples, k: int | None = None) -> Any:
         """Predict the label of each example, or list its k most probable classes.
@@ -344,7 +344,7 @@ class Learner:
             batches = self._batches(X)
             return results.predictions(self.core, batches) if k is None else results.top(self.core, batches, k)
 
-        return self._reading(predicted)
+        return self._call(predicted)[0]
 
     def predict_each(self, X: Examples, result: Callable[[BatchTask], T], wanted: LearnerUse | None = None) -> list[T]:
         """Predict examples, and return what the function `result` makes of each task; classes are numbers.
@@ -352,7 +352,7 @@ class Learner:
         The arrays of a task are valid until the function returns.
         """
         X = inputs.collected_examples(X)
-        return self._reading(lambda: list(map(result, self.core.predict(self._batches(X), wanted))))
+        return self._call(lambda: list(map(result, self.core.predict(self._batches(X), wanted))))[0]
 
     def probabilities(self, X: Examples, raw: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return the probability of every class for each of n examples, which are given as in `predict_many`.
@@ -383,7 +383,7 @@ class Learner:
         ([1, 2], (2, 2))
         """
         X = inputs.collected_examples(X)
-        return self._reading(lambda: results.probabilities(self.core, self._batches(X), raw))
+        return self._call(lambda: results.probabilities(self.core, self._batches(X), raw))[0]
 
     def explain(self, example: Example, k: int = 2, label: Any = None) -> Explanation:
         """Explain the prediction of a single example: what the scores of the classes are sums of.
@@ -420,7 +420,7 @@ class Learner:
             batch = self._example(example, label, None, learn=False)
             return list(results.explanations(self.core, [batch], self.inputs.opened([example]), k))
 
-        (explanation,) = self._reading(explained)
+        ((explanation,), _) = self._call(explained)
         return explanation
 
     def explain_many(
@@ -443,7 +443,7 @@ class Learner:
             given = self.inputs.opened(X)
             return list(results.explanations(self.core, self._batches(given, y), given, k, columns=feature_names))
 
-        return self._reading(explained)
+        return self._call(explained)[0]
 
     def scores(self, X: Examples) -> Scores:
         """Return the scores of the classes whose regressors are compared for each example; `Scores` has an example.
@@ -462,7 +462,7 @@ class Learner:
             names = registry.listed(lambda one: one.class_scores and one.labels != "multilabel")
             raise UsageError(f"{record.name} does not compare scores of classes; choose one of {names}")
         X = inputs.collected_examples(X)
-        return self._reading(lambda: results.scores(self.core, self._batches(X)))
+        return self._call(lambda: results.scores(self.core, self._batches(X)))[0]
 
     def learn_file(
         self,
@@ -531,7 +531,7 @@ class Learner:
             for number in range(passes):
                 self.core.reduction.begin_pass(number)
                 learn = functools.partial(self._learn_files, given, verbose, examples, f"pass {number + 1}")
-                counted, _ = self._learning(learn)
+                counted, _ = self._call(learn, learns=True)
                 examples = counted.examples
         finally:
             self.core.reduction.begin_pass(0)
@@ -580,7 +580,7 @@ class Learner:
                 if measured is not None and report is not None:
                     measured.measure(report, task)
 
-        self._reading(evaluated)
+        self._call(evaluated)
         return _figures(counted) | ({} if report is None else report.figures())
 
     def end_pass(self) -> Outcome:
@@ -599,8 +599,8 @@ class Learner:
         >>> len(first.prediction), len(second.prediction)
         (0, 2)
         """
-        (prediction, loss), notes = self._learning(lambda: results.learned(self.core, self.core.end_pass()))
-        return Outcome(prediction, loss, notes)
+        found, notes = self._call(lambda: results.with_losses(self.core, self.core.end_pass()), learns=True)
+        return Outcome(*found, notes)
 
     # what the methods above share
 
@@ -662,17 +662,17 @@ class Learner:
 
         with tqdm(total=examples, desc=name, unit=" examples", disable=verbose > 1) as bar:
 
-            def learned(task: BatchTask) -> None:
+            def show(task: BatchTask) -> None:
                 nonlocal count
                 count += task.batch.n
                 bar.set_postfix_str(f"loss={loss()}", refresh=False)
                 bar.update(task.batch.n)
 
-            self.core.learned = learned
+            self.core.on_learned = show
             try:
                 yield
             finally:
-                self.core.learned = None
+                self.core.on_learned = None
         if verbose > 1:
             terminal.error_line(f"{name}: {count} examples, loss {loss()}")
 
@@ -705,37 +705,28 @@ class Learner:
             self._take(core)
         return core is not None
 
-    def _learning(self, job: Callable[[], T]) -> tuple[T, tuple[str, ...]]:
-        """Call a function that learns; Ctrl-C ends it after the batch that is learned. Return its messages, too."""
+    def _call(self, job: Callable[[], T], learns: bool = False) -> tuple[T, tuple[str, ...]]:
+        """Call a function alone, and to its end; issue the messages about its examples, and return them, too.
 
-        def whole() -> T:
-            self.core.names.growing = self.growing
-            self.core.want()
-            return job()
-
-        return self._whole(whole, lambda: self.core.stop())
-
-    def _reading(self, job: Callable[[], T]) -> T:
-        """Call a function that does not change what was learned."""
-        return self._whole(job, changes=False)[0]
-
-    def _whole(
-        self, job: Callable[[], T], stop: Callable[[], None] | None = None, changes: bool = True
-    ) -> tuple[T, tuple[str, ...]]:
-        """Call a function alone, and to its end; issue the messages about its examples, and return them, too."""
-        notes: list[str] = []
+        If it `learns`, Ctrl-C ends it after the batch that is learned.
+        """
+        notes: tuple[str, ...] = ()
 
         def noted() -> T:
+            nonlocal notes
             try:
                 with self.spelling:
+                    if learns:
+                        self.core.names.growing = self.growing
+                        self.core.want()
                     return job()
             finally:  # an error does not concern the examples before it
-                notes.extend(self._take_notes())
+                notes = self._take_notes()
 
         try:
-            return self.turn.complete(noted, stop, changes), tuple(notes)
+            return self.turn.complete(noted, (lambda: self.core.stop()) if learns else None, learns), notes
         finally:
-            _warn(notes, 5)
+            _warn(notes, 4)
 
     def _take_notes(self) -> tuple[str, ...]:
         return tuple(map(self.spelling, self.core.take_notes()))
@@ -780,7 +771,7 @@ class Learner:
             self.core.check_learned()
             return model_contents.to_bytes(self.core.contents())
 
-        return _unpickled, (self._reading(saved), self.identity, bool(self.options.get("exact")))
+        return _unpickled, (self._call(saved)[0], self.identity, bool(self.options.get("exact")))
 
     def __repr__(self) -> str:
         classes = f", classes={self.core.spec.classes}" if self.core.spec.classes else ""
@@ -805,7 +796,7 @@ class Learner:
             self.core.check_learned()
             model_contents.save(files.path_of(path), self.core.contents)
 
-        self._reading(save)
+        self._call(save)
 
     def close(self) -> None:
         """Stop the threads of the learner and free its memory; it cannot be used afterwards.

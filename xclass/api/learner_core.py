@@ -84,12 +84,12 @@ class LearnerCore:
     notes : warnings, about options, the text of the examples, and what became of them, see `take_notes`. A source of
         examples adds its own, see `read_from`
     counted : counts of the examples that passed the stages, for `end_notes` and for summaries
-    learned : `learn` calls it with each task that was learned and counted; None for nothing
+    on_learned : `learn` calls it with each task that was learned and counted; None for nothing
     """
 
     _reduction: base.Reduction | None = None
     _numbers: list[Any]  # see `classes`
-    learned: Callable[[BatchTask], None] | None = None
+    on_learned: Callable[[BatchTask], None] | None = None
 
     def __init__(self, config: Config, contents: ModelContents | None = None) -> None:
         self.only_predicts = contents is not None and contents.counters is None and not config.run.vw_exact
@@ -207,7 +207,7 @@ class LearnerCore:
         Its classes are names, those of the classes up to the `highest` being their numbers, and a program gets them
         back as it has `given` them, see `Schema.classes`. None if that is not possible: the number of classes is given,
         some examples are not learned yet, or there would be too many names. The new learner goes on with the notes, the
-        number of skipped updates, and what `learned` calls; counts of labels and checks of their order begin anew, and
+        number of skipped updates, and `on_learned`; counts of labels and checks of their order begin anew, and
         it reads from no source.
         """
         if highest is None and configuration.grows(self.config.reduction):
@@ -226,7 +226,7 @@ class LearnerCore:
         new = LearnerCore(config, contents)
         new.schema.replace(self.schema)
         new.schema.classes = given
-        new.notes[:], new.learned, new._compared = self.notes, self.learned, self._compared
+        new.notes[:], new.on_learned, new._compared = self.notes, self.on_learned, self._compared
         new.counted = new._new_counts(self.counted)
         self.close()
         return new
@@ -471,8 +471,8 @@ class LearnerCore:
         """Count a task that has passed the stages."""
         self.note(task)
         self.progress.count(task)
-        if self.learned is not None:
-            self.learned(task)
+        if self.on_learned is not None:
+            self.on_learned(task)
 
     def predict(
         self, batches: Iterable[Batch], wanted: LearnerUse | None = None, *, looks_at_all: bool = False

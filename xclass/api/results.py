@@ -110,7 +110,7 @@ def _named(core: LearnerCore, labels: list[int]) -> list[Any]:
     return labels if names is None else [names[y - 1] for y in labels if y <= len(names)]
 
 
-def learned(core: LearnerCore, tasks: Iterable[BatchTask]) -> tuple[np.ndarray, np.ndarray]:
+def with_losses(core: LearnerCore, tasks: Iterable[BatchTask]) -> tuple[np.ndarray, np.ndarray]:
     """Return the predictions and the losses of tasks, without keeping their batches in memory."""
     predictions, losses = [np.empty(0, _kind(core))], [np.empty(0)]
     for task in tasks:

@@ -144,15 +144,16 @@ class Exclusive:
         """
         if self._lock._is_owned():  # type: ignore[attr-defined]  # `threading.Condition` uses it, too
             return job()
-        return to_its_end(lambda: self._alone(job, changes), stop)
 
-    def _alone(self, job: Callable[[], T], changes: bool) -> T:
-        with self.lock:
-            self._changing = changes
-            try:
-                return job()
-            finally:
-                self._changing = False
+        def alone() -> T:
+            with self.lock:
+                self._changing = changes
+                try:
+                    return job()
+                finally:
+                    self._changing = False
+
+        return to_its_end(alone, stop)
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()
