@@ -340,6 +340,7 @@ def _set(name, key, value):
         (_set("w", "data_offsets", [0]), "a list of 2 values"),
         (_set("w", "data_offsets", [48, 2**61]), "said to be at|has"),
         (_set("w", "more", 1), "w.'more' is not known"),
+        (lambda entries: entries.update({"x" * 10**5: {}}), r"x{400,500}\.\.\.; "),
         (
             lambda entries: entries.update(extra={"dtype": "U8", "shape": [2], "data_offsets": [89, 91]}),
             "said to be at",

@@ -51,6 +51,7 @@ DTYPES = {  # by their names in safetensors
     for kind, sizes in {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}.items()
     for size in sizes
 } | {"BOOL": np.dtype(bool)}
+LONGEST_REASON = 500  # characters of a message
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 ENTRY = Record({"dtype": OneOf(tuple(DTYPES)), "shape": List(Whole(), 0, 32), "data_offsets": List(Whole(), 2, 2)})
 HEADER = Record({"__metadata__": Record(others=Text())}, others=ENTRY)
@@ -238,7 +239,8 @@ def _describe_other_file(first_bytes: bytes, size: int) -> str:
 
 
 def damaged(path: str, part: str, reason: str) -> ModelError:
-    """Return the error for a file with a damaged part."""
+    """Return the error for a file with a damaged part; the reason may have names of any length."""
+    reason = reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + "..."
     return ModelError(f"{path}: {part} is damaged: {reason}; {OTHER_MODEL}")
 
 
