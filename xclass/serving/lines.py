@@ -94,7 +94,7 @@ class LineHandler:
         self._lines = predictions.LineFormatter(kind, core.names.class_list, core.config.run.vw_exact, BLANK)
         config = core.config.with_values({"on_bad_line": "skip"})
         self._parser = configuration.parser_of(config, core.label_range, core.names, self.learns)
-        self._parser.notes = core.notes
+        self._parser.notes, self._parser.place = core.notes, "column {column}"
         self._scanner = self._parser.scanner()
 
     def learns_from(self, text: bytes) -> bool:
@@ -162,10 +162,7 @@ class LineHandler:
         of.lines = 0
         of.first_messages.clear()
         of.parse(_padded(line + b"\n"), len(line) + 1, "")
-        message = of.first_messages[0] if of.first_messages else ":1:1: the line is malformed"
-        of.first_messages.clear()
-        _, _, column, sentence = message.split(":", 3)
-        return error_line(for_clients(f"column {column}:{sentence}"))
+        return error_line(for_clients(next(iter(of.first_messages), "column 1: the line is malformed")))
 
     def _execute(self, batch: Batch, learn: bool) -> list[bytes]:
         """Predict the examples of a batch, learn from them if `learn`, and return their answers, in pieces."""

@@ -198,6 +198,7 @@ class Parser:
         self.lines = self.skipped = self.bad = 0
         self.notes: list[str] = []
         self.first_messages: list[str] = []
+        self.place = "{name}:{line}:{column}"  # with which a message about a malformed line begins
         self.predicting = self.featureless = self._has_features = False
         self.left_out = ""
         self._label_warned = False  # whether a warning about a word that looks like a label was given
@@ -510,7 +511,7 @@ class Parser:
                 sentence += f"; {malformed.COMMAS_BETWEEN.format(list=','.join(words))}"
         if self.label_file and problem in malformed.OF_LABELS:
             name = self.label_file
-        message = f"{name}:{line}:{position - start + 1}: {sentence}"
+        message = f"{self.place.format(name=name, line=line, column=position - start + 1)}: {sentence}"
         if self.rules.treatment == malformed.VW and problem in malformed.VW_TREATMENT:
             message += f"; {malformed.VW_TREATMENT[problem]}"
         return message
