@@ -13,7 +13,8 @@ from servers import result
 
 import xclass
 import xclass.ray
-from xclass.serving import examples, lines
+from xclass.serving import json_examples, lines
+from xclass.serving.json_examples import GivenExamples
 
 OAA, NAMED, LISTS = {"oaa": 3}, {"multiclass": True}, {"multilabel": True}
 FILES = ("command", "learn_file", "cluster")
@@ -186,9 +187,7 @@ def test_warnings_of_learning(case, interface, inline):
         elif interface == "lines":
             said = in_lines(learner, case.data, True)
         elif interface == "http":
-            said = said_of(
-                result(examples.learn(learner, examples.ExampleRequest(case.data.splitlines()), lambda: 10_000))
-            )
+            said = said_of(result(json_examples.learn(learner, GivenExamples(case.data.splitlines()), lambda: 10_000)))
         else:
             said = warned(lambda: xclass.ray.fit(file, learner, workers=1))
     assert said.count(case.note) == 1, said
@@ -212,7 +211,7 @@ def test_warnings_of_predicting(case, interface, inline):
         elif interface == "lines":
             said = in_lines(learner, case.data, False)
         else:
-            said = said_of(examples.predict(learner, [examples.ExampleRequest(case.data.splitlines())])[0])
+            said = said_of(json_examples.predict(learner, [GivenExamples(case.data.splitlines())])[0])
     assert said.count(case.note) == 1, said
 
 
@@ -220,8 +219,11 @@ def test_a_warning_of_several_requests_goes_to_the_one_with_the_example():
     lines = [f"1 | a:{k}" for k in (1, 2)]
     with xclass.Learner("oaa", 3) as learner:
         learner.learn_many(lines)
-        asked = [examples.ExampleRequest(["| a"]), examples.ExampleRequest(["| a", "| b", "1 |", "17|f a"], before=7)]
-        first, second = examples.predict(learner, asked)
+        asked = [
+            GivenExamples(["| a"]),
+            GivenExamples(["| a", "| b", "1 |", "17|f a"], before=7),
+        ]
+        first, second = json_examples.predict(learner, asked)
     assert "warnings" not in first
     assert "lines[10]: '17' touches the bar" in said_of(second)
 

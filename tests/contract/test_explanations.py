@@ -22,7 +22,7 @@ from xclass import checks
 from xclass.api.learner import Learner
 from xclass.errors import XclassWarning
 from xclass.explain.records import Explanation, Share
-from xclass.serving import examples
+from xclass.serving import json_examples
 
 MORE: dict[str, list[dict]] = {  # beside VARIANTS
     "scalar": [{"binary": True}, {"l1": 0.001, "l2": 0.001}, {"min_prediction": -0.3, "max_prediction": 0.3}],
@@ -105,7 +105,7 @@ def test_the_explanation_of_a_long_line_is_divided(name):
     line = f"|{line} |w " + " ".join(f"p{i % 3}_{i}" for i in range(10_000))
     for _ in range(2):  # the second time, everything is compiled
         seconds = []
-        steps = examples.explain(model, examples.ExampleRequest([line], k=3, shares=3))
+        steps = json_examples.explain(model, json_examples.GivenExamples([line], k=3, shares=3))
         answer = result(steps, lambda took=seconds: took.append(time.process_time()))
     assert max(np.diff(seconds)) < 0.05
     expected = model.explain(line, k=3).limited(3, 3).as_dict()

@@ -13,7 +13,7 @@ import pytest
 from command import xclass as run
 
 from xclass import DataError, Learner, UsageError
-from xclass.serving import examples
+from xclass.serving import json_examples
 from xclass.serving.http import interface
 from xclass.sklearn import XClassifier
 from xclass.system.bounded_json import Malformed
@@ -107,7 +107,7 @@ def of_request(body, item):
         items = [re.sub("LABEL|LINE", lambda found: given[found[0]], item)] * TIMES
         question = interface.read("learn", body.replace("ITEMS", ",".join(items)).encode(), 1000)
         with learner(names) as model:
-            for _ in examples.learn(model, question, lambda: 100):
+            for _ in json_examples.learn(model, question, lambda: 100):
                 pass
             return outcome(model, names)
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import zlib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
@@ -32,7 +32,7 @@ from servers import SECONDS, asked, command, in_event_loop, result, served, wait
 
 import xclass
 from xclass.api import model_contents
-from xclass.serving import examples, service
+from xclass.serving import json_examples, service
 from xclass.serving.http import endpoints, interface, messages
 from xclass.serving.http.connection import HEAD_BYTES
 from xclass.serving.service import Service
@@ -56,7 +56,7 @@ def post(port, operation, body, **headers):
 
 
 def learned(learner, question, most):
-    return result(examples.learn(learner, question, lambda: most))
+    return result(json_examples.learn(learner, question, lambda: most))
 
 
 @pytest.fixture(scope="module")
@@ -221,13 +221,13 @@ def test_what_is_learned_is_what_the_library_learns():
 @pytest.mark.parametrize("last", [0, 20_000_000])
 def test_labels_before_one_that_makes_names_of_all_keep_their_classes(last, monkeypatch):
     """A part with a label that can only be a name comes after a part with a new number."""
-    monkeypatch.setattr(examples, "BATCH_WORK", 4)
+    monkeypatch.setattr(json_examples, "BATCH_WORK", 4)
     features = [*({f"more{i % 2}": 1} for i in range(12)), {"last": 1}]
     labels = [*(11 + i % 2 for i in range(12)), last]
     with xclass.Learner("cpt") as learner, xclass.Learner("cpt") as other:
         for one in (learner, other):
             one.learn_many([{f"w{y}": 1} for y in range(1, 11)] * 3, [*range(1, 11)] * 3)
-        answer = learned(learner, examples.ExampleRequest(features, labels, [1.0] * 13), 5)
+        answer = learned(learner, json_examples.GivenExamples(features, labels, [1.0] * 13), 5)
         other.learn_many(features, labels)
         assert answer["learned"] == len(labels) == len(answer["predictions"])
         assert learner.classes == other.classes == [*range(1, 13), last]
@@ -269,25 +269,23 @@ def test_concurrent_requests_are_one_batch_and_each_gets_its_answer(server, port
 
 
 def waiting(gate):
-    from xclass.serving.service import ServiceRequest
-
-    return ServiceRequest(lambda result, last: None, object(), job=lambda learner: gate.wait(SECONDS), learns=False)
+    return service.CallJob(Future(), lambda learner: gate.wait(SECONDS), learns=False)
 
 
 def test_one_that_is_refused_does_not_refuse_the_others_of_its_batch():
     with xclass.Learner("oaa", classes=2, bits=10) as learner:
         learner.learn("1 | a")
-        questions = [examples.ExampleRequest([text]) for text in ("| a", "1 2 3 4 | a", "| b")]
-        first, second, third = examples.predict(learner, questions)
+        questions = [json_examples.GivenExamples([text]) for text in ("| a", "1 2 3 4 | a", "| b")]
+        first, second, third = json_examples.predict(learner, questions)
         assert first == {"predictions": [{"prediction": 1}]} and third["predictions"] == first["predictions"]
         assert "no feature that the model has learned" in third["warnings"][0]  # its own, not that of the first
         assert isinstance(second, xclass.DataError) and "more than a label and a weight" in str(second)
         with pytest.raises(xclass.DataError, match="7"):
-            learned(learner, examples.ExampleRequest(["7 | a"]), 10)
+            learned(learner, json_examples.GivenExamples(["7 | a"]), 10)
         assert learner.examples == 1
     with xclass.Learner("scalar", bits=10) as learner:  # it cannot list classes
-        first, second = examples.predict(
-            learner, [examples.ExampleRequest(["| a"], k=2), examples.ExampleRequest(["| a"])]
+        first, second = json_examples.predict(
+            learner, [json_examples.GivenExamples(["| a"], k=2), json_examples.GivenExamples(["| a"])]
         )
     assert "does not estimate probabilities" in str(first) and second == {"predictions": [{"prediction": 0.0}]}
 
@@ -306,17 +304,18 @@ def test_each_question_of_a_batch_is_told_once_which_examples_have_no_known_feat
     known, unknown = ["| free money"] * 200, ["|x never", *["|y heard"] * 199]
     with new_learner() as learner:
         for order in ((known, unknown, known), (unknown, known), (known, unknown)):
-            answers = examples.predict(learner, [examples.ExampleRequest(lines) for lines in order])
+            answers = json_examples.predict(learner, [json_examples.GivenExamples(lines) for lines in order])
             for lines, answer in zip(order, answers, strict=True):
                 told = [note for note in answer.get("warnings", ()) if "no feature that the model" in note]
                 assert [note[:35] for note in told] == ["200 of the first 200 examples have "] * (lines is unknown)
         assert "namespace" not in told[0]
-        question = examples.ExampleRequest(["|x " + " ".join(LINES[0].split()[2:]), *unknown])
-        (told,) = examples.predict(learner, [question])[0]["warnings"]
+        question = json_examples.GivenExamples(["|x " + " ".join(LINES[0].split()[2:]), *unknown])
+        (told,) = json_examples.predict(learner, [question])[0]["warnings"]
         assert "it has learned these words without a namespace" in told
-        assert not examples.predict(learner, [examples.ExampleRequest(known)])[0].get("warnings")
-        question = examples.ExampleRequest(["|x free 'a"] * 300)  # the text of one client is not looked at for another
-        assert examples.predict(learner, [question, examples.ExampleRequest(known[:1])])[1].keys() == {"predictions"}
+        assert not json_examples.predict(learner, [json_examples.GivenExamples(known)])[0].get("warnings")
+        # the text of one client is not looked at for another
+        questions = [json_examples.GivenExamples(["|x free 'a"] * 300), json_examples.GivenExamples(known[:1])]
+        assert json_examples.predict(learner, questions)[1].keys() == {"predictions"}
 
 
 def test_what_is_learned_follows_the_order_of_arrival(tmp_path):
@@ -413,7 +412,7 @@ async def test_predictions_go_between_the_explanations_of_a_request(monkeypatch)
     with new_learner() as learner:
         one = Service(learner)
         one.start()
-        many = examples.ExampleRequest(["| free"] * 16)
+        many = json_examples.GivenExamples(["| free"] * 16)
         explained, waited, _, refused = await asyncio.gather(
             note("explain", one.explain(many)),
             note("wait", one.explain(many)),
@@ -431,29 +430,29 @@ async def test_predictions_go_between_those_of_a_long_request():
     lines = [f"| n{i % 7} room" if i % 3 else "| free" for i in range(1300)]
     order, note = in_order()
     with new_learner() as learner, new_learner() as new:
-        expected = examples.predict(learner, [examples.ExampleRequest(lines)])[0]
+        expected = json_examples.predict(learner, [json_examples.GivenExamples(lines)])[0]
         one = Service(learner)
         one.start()
         long, listing, short = await asyncio.gather(
-            note("long", one.predict(examples.ExampleRequest(lines))),
-            note("listing", one.predict(examples.ExampleRequest(xclass.Documents(["free"] * 10), k=1000))),
-            note("short", one.predict(examples.ExampleRequest(["| room"]))),
+            note("long", one.predict(json_examples.GivenExamples(lines))),
+            note("listing", one.predict(json_examples.GivenExamples(xclass.Documents(["free"] * 10), k=1000))),
+            note("short", one.predict(json_examples.GivenExamples(["| room"]))),
         )
         assert long == expected and order == ["short", "listing", "long"] and one.batches == 6
         assert len(listing["predictions"]) == 10 and short["predictions"] == [{"prediction": "work"}]
         with pytest.raises(xclass.DataError, match=r"^lines\[1300\], column 5: '1e50' is too large"):
-            await one.predict(examples.ExampleRequest([*lines, "| a:1e50"]))
+            await one.predict(json_examples.GivenExamples([*lines, "| a:1e50"]))
         new.learn_many(["junk | free"] * 50)
-        call = one.call
+        done = one._done
 
-        async def replacing(job, learns, question=None):
-            answer = await call(job, learns, question)
-            if question is not None and question.before and one.learner is not new:
+        async def replacing(kind, *fields):
+            answer = await done(kind, *fields)
+            if kind is service.PredictJob and fields[0].before and one.learner is not new:
                 await one.replace(lambda: new)
             return answer
 
-        one.call = replacing
-        replaced = await one.predict(examples.ExampleRequest(lines))
+        one._done = replacing
+        replaced = await one.predict(json_examples.GivenExamples(lines))
         await one.end()
     assert {one["prediction"] for one in replaced["predictions"][::3]} == {"junk"}
     assert one.predicted == 1300 + 10 + 1 + 1300
@@ -484,21 +483,21 @@ async def test_a_long_explanation_lets_predictions_pass_and_nothing_is_learned_i
         expected = learner.explain(line, k=1).limited(20, 20).as_dict()
         one = Service(learner)
         one.start()
-        explaining = asyncio.ensure_future(note("explain", one.explain(examples.ExampleRequest([line], k=1))))
+        explaining = asyncio.ensure_future(note("explain", one.explain(json_examples.GivenExamples([line], k=1))))
         while one.batches < 5:
             await asyncio.sleep(0)
-        learning = asyncio.ensure_future(note("learn", one.learn(examples.ExampleRequest(["work | free"] * 50))))
-        await note("predict", one.predict(examples.ExampleRequest(["| free"])))
+        learning = asyncio.ensure_future(note("learn", one.learn(json_examples.GivenExamples(["work | free"] * 50))))
+        await note("predict", one.predict(json_examples.GivenExamples(["| free"])))
         explained, _ = await asyncio.gather(explaining, learning)
         assert order == ["predict", "explain", "learn"] and explained["explanations"] == [expected]
-        explaining = asyncio.ensure_future(one.explain(examples.ExampleRequest([line] * 16)))
+        explaining = asyncio.ensure_future(one.explain(json_examples.GivenExamples([line] * 16)))
         batches = one.batches
         while one.batches < batches + 5:
             await asyncio.sleep(0)
         explaining.cancel()  # its client has gone
-        await one.predict(examples.ExampleRequest(["| free"]))
+        await one.predict(json_examples.GivenExamples(["| free"]))
         batches = one.batches
-        await one.predict(examples.ExampleRequest(["| free"]))
+        await one.predict(json_examples.GivenExamples(["| free"]))
         assert one.batches <= batches + 2
         await one.end()
     deadline = time.monotonic() + SECONDS
@@ -540,19 +539,19 @@ def test_long_examples_are_divided_as_many_are(monkeypatch):
     """Work is counted in bytes and values; what is wrong is named by its place in the request, and teaches nothing."""
     text = " ".join(f"w{i}" for i in range(4000))
     for made in (lambda i: f"spam | w{i} {text}", lambda i: {f"w{i}": 1, **dict.fromkeys(text.split(), 2.5)}):
-        question = examples.ExampleRequest([made(i) for i in range(20)])
+        question = json_examples.GivenExamples([made(i) for i in range(20)])
         assert len(question.parts()) > 10
-        assert [one for part in question.parts() for one in part.examples] == question.examples
+        assert [one for part in question.parts() for one in part.items] == question.items
     lines = [f"spam | w{i} {text}" for i in range(20)]
     with new_learner() as learner, new_learner() as other:
         before = learner.examples
         with pytest.raises(xclass.DataError, match=r"^lines\[20\], column 10: '1e50' is too large"):
-            learned(learner, examples.ExampleRequest([*lines, "work | a:1e50"]), 100)
+            learned(learner, json_examples.GivenExamples([*lines, "work | a:1e50"]), 100)
         assert learner.examples == before
         features = [dict.fromkeys(line.split()[2:], 1) for line in lines]
         with pytest.raises(xclass.DataError, match=r"^labels\[19\] is 'x\\x01'"):
-            learned(learner, examples.ExampleRequest(features, ["spam"] * 19 + ["x\x01"], [1.0] * 20), 100)
-        answer = learned(learner, examples.ExampleRequest(lines), 3)
+            learned(learner, json_examples.GivenExamples(features, ["spam"] * 19 + ["x\x01"], [1.0] * 20), 100)
+        answer = learned(learner, json_examples.GivenExamples(lines), 3)
         other.learn_many(lines)
         assert answer["learned"] == 20 == len(answer["predictions"])
         assert learner.predict("| w1 w2") == other.predict("| w1 w2") and learner.examples == other.examples
@@ -561,14 +560,14 @@ def test_long_examples_are_divided_as_many_are(monkeypatch):
 def test_warnings_of_an_explanation_are_not_those_of_others(monkeypatch):
     monkeypatch.setattr(steps, "SECONDS", 0.0)
     with new_learner() as learner:
-        (predicted,) = examples.predict(learner, [examples.ExampleRequest(["| free"])])
+        (predicted,) = json_examples.predict(learner, [json_examples.GivenExamples(["| free"])])
 
         def predict():
-            (again,) = examples.predict(learner, [examples.ExampleRequest(["| free"], k=1)])
+            (again,) = json_examples.predict(learner, [json_examples.GivenExamples(["| free"], k=1)])
             assert again.keys() == {"predictions"}
             return again
 
-        explaining = examples.explain(learner, examples.ExampleRequest(["| unknown", "| never_seen"]))
+        explaining = json_examples.explain(learner, json_examples.GivenExamples(["| unknown", "| never_seen"]))
         answer = result(explaining, predict)
         again = predict()
         assert again["predictions"][0]["prediction"] == predicted["predictions"][0]["prediction"]
@@ -1071,9 +1070,7 @@ def test_a_defect_is_told_and_answered_as_json(monkeypatch):
 
 
 def _line():
-    from xclass.serving.service import ServiceRequest
-
-    return ServiceRequest(lambda answers, last: None, object(), b"| a\n", 1)
+    return service.LineJob(lambda answers, last: None, object(), b"| a\n", 1)
 
 
 def test_the_description_is_valid_and_complete(port):
@@ -1259,8 +1256,8 @@ def test_rows_of_numbers_are_predicted_in_a_batch_with_other_examples():
         learner.learn_many(X, (X[:, 0] > 0) + 1)
         wanted = learner.predict_many(X[:4]).tolist()
         asked = [(X[:3], 2, "rows"), (["| a"], None, "lines"), (X[:1, :2], None, "rows"), (X[3:4], None, "rows")]
-        questions = [examples.ExampleRequest(given, k=k, form=form) for given, k, form in asked]
-        rows, line, narrow, row = examples.predict(learner, questions)
+        questions = [json_examples.GivenExamples(given, k=k, form=form) for given, k, form in asked]
+        rows, line, narrow, row = json_examples.predict(learner, questions)
     assert [one["prediction"] for answer in (rows, row) for one in answer["predictions"]] == wanted
     assert len(rows["predictions"][0]["top"]) == 2 and "warnings" not in rows
     assert "learned from rows of 6 numbers" in line["warnings"][0] and "rows of 2 columns" in str(narrow)

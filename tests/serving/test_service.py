@@ -316,12 +316,12 @@ import sys, warnings
 import numpy as np
 import xclass
 from xclass.kernels import jit
-from xclass.serving import examples, examples
+from xclass.serving import json_examples
 from xclass.serving.lines import LineHandler
 
 learner = xclass.load(sys.argv[1])
 handler = LineHandler(learner, True)
-examples.load_request_kernels(handler)
+json_examples.load_request_kernels(handler)
 assert not learner.core.take_notes() and learner.examples == 30
 loaded, load = [], jit._Versions._compiled_or_loaded
 
@@ -340,7 +340,7 @@ def go(steps):
 
 
 def learn(*given):
-    go(examples.learn(learner, examples.ExampleRequest(*given), lambda: 9))
+    go(json_examples.learn(learner, json_examples.GivenExamples(*given), lambda: 9))
 
 
 rows = np.ones((2, learner.core.schema.width or 1), np.float32)
@@ -349,8 +349,8 @@ if learner.core.schema.width:
     forms = [rows]
 for given in forms:
     for k in (None, 2):
-        examples.predict(learner, [examples.ExampleRequest(given, k=k)])
-    go(examples.explain(learner, examples.ExampleRequest(given)))
+        json_examples.predict(learner, [json_examples.GivenExamples(given, k=k)])
+    go(json_examples.explain(learner, json_examples.GivenExamples(given)))
     if not isinstance(given, list) or isinstance(given[0], dict):
         learn(given, ["c1"] * len(given))
 if not learner.core.schema.width:

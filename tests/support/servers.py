@@ -17,7 +17,7 @@ from command import start_process
 from xclass.serving import server
 from xclass.serving.models import OneModel
 from xclass.serving.options import ServerOptions
-from xclass.serving.service import Service, ServiceRequest
+from xclass.serving.service import LineJob, Service
 
 SECONDS = 60
 JSON = {"Content-Type": "application/json"}
@@ -81,7 +81,7 @@ async def answers(service: Service, text: bytes) -> bytes:
         if last:
             done.set()
 
-    service.ask(ServiceRequest(deliver, done, text, text.count(b"\n")))
+    service.ask(LineJob(deliver, done, text, text.count(b"\n")))
     await done.wait()
     return b"".join(parts)
 

@@ -132,7 +132,7 @@ def _use_library(record: ReductionRecord, labels: Sequence[str], name: str, opti
     import numpy as np
 
     from ..api.learner import Learner
-    from ..serving.examples import load_request_kernels
+    from ..serving.json_examples import load_request_kernels
     from ..serving.lines import LineHandler
 
     given: list[Any] = [
@@ -157,7 +157,7 @@ def _use_command(record: ReductionRecord, labels: Sequence[str], options: Mappin
     from ..api.inputs import Documents
     from ..api.learner import load
     from ..reductions.core.probabilities import NORMALIZED
-    from ..serving.examples import load_request_kernels
+    from ..serving.json_examples import load_request_kernels
     from ..serving.lines import LineHandler
 
     with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ from ..text.numbers import NEWLINE
 from .lines import ERROR, error_line, unmarked
 from .listener import Listener
 from .options import ServerOptions
-from .service import Service, ServiceRequest
+from .service import LineJob, Service
 
 REQUESTS = 2  # of a connection that the service has at a time: it works at one while the other is prepared
 REQUEST_BYTES = 1 << 16
@@ -170,7 +170,7 @@ class LineConnection(asyncio.Protocol):
             if not lines:  # a line that is too long; the answer to it keeps its place
                 deliver = self._reply_too_long
             self._asked += 1
-            self._service.ask(ServiceRequest(deliver, self, text, lines))
+            self._service.ask(LineJob(deliver, self, text, lines))
         waits = len(self._received) >= REQUEST_BYTES and (self._asked == REQUESTS or self._blocked)
         if waits == self.transport.is_reading() and not self._ended and not self.transport.is_closing():
             (self.transport.pause_reading if waits else self.transport.resume_reading)()

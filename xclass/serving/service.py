@@ -37,8 +37,8 @@ from ..model import model_file
 from ..reductions.core import probabilities
 from ..run.report.console import OperatorConsole
 from ..system import leftovers, output_file
-from . import examples
-from .examples import ExampleRequest, JsonObject, load_request_kernels
+from . import json_examples
+from .json_examples import GivenExamples, JsonObject, load_request_kernels
 from .lines import LineHandler, error_line
 
 T = TypeVar("T")
@@ -51,7 +51,9 @@ LATENCIES = 1000  # latest answers that the median is taken of
 LEAST_LINES, MOST_LINES = 16, 1 << 10  # of a request and a batch, unless the answers are long
 ONLY_PREDICTS = "this server only predicts, as -t and --models say; to learn, start it without them and with -f FILE"
 FAILED = error_line("the server has failed")  # the answer to a line after a defect
-Deliver: TypeAlias = Callable[[Any, bool], object]  # of answers, and whether they are the last of the request
+Deliver: TypeAlias = Callable[[Any, bool], object]  # of answers, and whether they are the last of the job
+Answer: TypeAlias = tuple[Any, ...]  # a function to call in the event loop, and its arguments
+Job: TypeAlias = "LineJob | CallJob | PredictJob"
 
 
 class Unavailable(Exception):
@@ -62,56 +64,105 @@ class Busy(Exception):
     """Report that too many requests wait."""
 
 
+class TakenLines(NamedTuple):
+    """Hold the lines of a job that a batch takes; `job.lines` are those that are left."""
+
+    job: LineJob
+    text: bytes
+    lines: int
+
+
 @dataclass(eq=False, slots=True)
-class ServiceRequest:
-    """Hold what a client asks: whole lines, examples to predict, or a function of the learner.
+class LineJob:
+    """Hold whole lines to answer.
 
     Attributes
     ----------
-    deliver : called in the event loop with answers, and whether they are the last ones of this request
-    client : the client; its requests are answered in their order
-    text : lines, each of which ends with a newline; none for the other kinds
+    deliver : called in the event loop with answers, and whether they are the last ones
+    client : the client; its jobs are done in their order
+    text : lines, each of which ends with a newline
     lines : their number
-    examples : what is predicted
-    job : what is called with the learner; if it returns a generator, others are answered between its steps
     learns : whether the learner changes, None if that is not known
-    steps : the generator that `job` has returned; nothing else may be learned until it ends
-    given_up : whether the result of `job` is not wanted any more
     """
 
     deliver: Deliver
     client: object
-    text: bytes = b""
-    lines: int = 0
-    examples: ExampleRequest | None = None
-    job: Callable[[Learner], object] | None = None
-    learns: bool | None = None
-    steps: Generator[None, None, object] | None = None
-    given_up: bool = False
-
-    @property
-    def is_of_lines(self) -> bool:
-        return self.examples is None and self.job is None
-
-    def take(self, most: int) -> tuple[bytes, int]:
-        """Take up to `most` lines out of the request, and return them and their number."""
-        if self.lines <= most:
-            text, lines, self.text, self.lines = self.text, self.lines, b"", 0
-            return text, lines
-        end = 0
-        for _ in range(most):
-            end = self.text.index(b"\n", end) + 1
-        text, self.text = self.text[:end], self.text[end:]
-        self.lines -= most
-        return text, most
-
-
-class TakenLines(NamedTuple):
-    """Hold the lines of a request that a batch takes; `request.lines` are those that are left."""
-
-    request: ServiceRequest
     text: bytes
     lines: int
+    learns: bool | None = None
+
+    def take(self, most: int) -> TakenLines:
+        """Take up to `most` lines out."""
+        end, lines = len(self.text), min(self.lines, most)
+        if lines < self.lines:
+            end = 0
+            for _ in range(lines):
+                end = self.text.index(b"\n", end) + 1
+        text, self.text = self.text[:end], self.text[end:]
+        self.lines -= lines
+        return TakenLines(self, text, lines)
+
+    def has_to_wait(self, handler: LineHandler, clients: set[object]) -> bool:
+        """Return whether the job has to wait while nothing is learned, and so have earlier ones of `clients`."""
+        if self.learns is None:
+            self.learns = handler.learns_from(self.text)
+        if self.learns:
+            clients.add(self.client)
+        return self.client in clients
+
+    def refuse(self, error: Exception) -> Answer:
+        return self.deliver, FAILED * self.lines, True
+
+
+class PredictJob(NamedTuple):
+    """Hold where predictions go, and the examples to predict."""
+
+    done: asyncio.Future[Any]
+    given: GivenExamples
+
+    def refuse(self, error: Exception) -> Answer:
+        return _settle, self.done, error
+
+
+@dataclass(eq=False, slots=True)
+class CallJob:
+    """Hold a function of the learner to call; if it returns a generator, others are answered between its steps.
+
+    Attributes
+    ----------
+    done : where the result goes
+    learns : whether the learner changes
+    steps : the generator that the function has returned; nothing else may be learned until it ends
+    """
+
+    done: asyncio.Future[Any]
+    function: Callable[[Learner], object]
+    learns: bool
+    steps: Generator[None, None, object] | None = None
+
+    def has_to_wait(self, handler: LineHandler, clients: set[object]) -> bool:
+        return self.learns or self.steps is not None
+
+    def run(self, learner: Learner) -> tuple[bool, object]:
+        """Call the function, or take a step; return whether that was the last one, and the result or the error."""
+        try:
+            result = self.function(learner) if self.steps is None else self.steps
+            if not isinstance(result, Generator):
+                return True, result
+            self.steps = result
+            if self.done.cancelled() and not self.learns:
+                result.close()
+            next(result)
+        except StopIteration as end:
+            return True, end.value
+        except Exception as error:  # of the function, or of what it was given
+            return True, error
+        return False, None
+
+    def refuse(self, error: Exception) -> Answer:
+        if self.steps is not None:
+            self.steps.close()
+        return _settle, self.done, error
 
 
 class Service:
@@ -163,9 +214,9 @@ class Service:
         self.failure: BaseException | None = None
         self.failed: Callable[[], object] = lambda: None
         self._began_with(learner)
-        self._arrivals: SimpleQueue[ServiceRequest | None] = SimpleQueue()  # None wakes the worker
-        self._waiting: deque[ServiceRequest] = deque()
-        self._predictions: deque[ServiceRequest] = deque()
+        self._arrivals: SimpleQueue[Job | None] = SimpleQueue()  # None wakes the worker
+        self._waiting: deque[LineJob | CallJob] = deque()
+        self._predictions: deque[PredictJob] = deque()  # apart, as they have no order
         self._asked = 0  # requests over HTTP that are not answered
         self._one_explains = asyncio.Lock()  # between two explanations, the worker answers what waits
         self.latest: deque[float] = deque(maxlen=LATENCIES)
@@ -216,14 +267,14 @@ class Service:
         self._thread = threading.Thread(target=self._work, name="xclass-serve", daemon=True)
         self._thread.start()
 
-    def ask(self, request: ServiceRequest) -> None:
-        """Give the worker a request; after `end`, it is refused."""
+    def ask(self, job: Job) -> None:
+        """Give the worker a job; after `end`, it is refused."""
         if self._ended:
-            self._refuse(request)
+            self._refuse(job)
         else:
-            self._arrivals.put(request)
+            self._arrivals.put(job)
 
-    async def predict(self, given: ExampleRequest) -> JsonObject:
+    async def predict(self, given: GivenExamples) -> JsonObject:
         """Return predictions of examples; raise their error, Busy, or Unavailable.
 
         Others are answered between the parts of a long request. All parts are answered by one model: they begin anew
@@ -233,20 +284,20 @@ class Service:
         with self._counted():
             while learner is not self.learner:
                 learner = self.learner
-                answers = [await self.call(None, False, part) for part in given.parts()]
-        self.predicted += len(given.examples)
-        return examples.joined(answers)
+                answers = [await self._done(PredictJob, part) for part in given.parts()]
+        self.predicted += len(given.items)
+        return json_examples.joined(answers)
 
-    async def learn(self, given: ExampleRequest) -> JsonObject:
+    async def learn(self, given: GivenExamples) -> JsonObject:
         """Learn from examples, and return the predictions made before; raise their error, Busy, or Unavailable."""
         with self._counted():
-            return await self.call(partial(examples.learn, request=given, most=lambda: self.room), learns=True)
+            return await self.call(partial(json_examples.learn, request=given, most=lambda: self.room), learns=True)
 
-    async def explain(self, given: ExampleRequest) -> JsonObject:
+    async def explain(self, given: GivenExamples) -> JsonObject:
         """Return explanations of the predictions of examples; raise their error, Busy, or Unavailable."""
         with self._counted():
             async with self._one_explains:
-                return await self.call(partial(examples.explain, request=given), learns=False)
+                return await self.call(partial(json_examples.explain, request=given), learns=False)
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -258,25 +309,20 @@ class Service:
         finally:
             self._asked -= 1
 
-    async def call(
-        self,
-        job: Callable[[Learner], T | Generator[None, None, T]] | None,
-        learns: bool,
-        examples: ExampleRequest | None = None,
-    ) -> T:
+    async def call(self, function: Callable[[Learner], T | Generator[None, None, T]], learns: bool) -> T:
         """Call a function with the learner on the worker, in the order of the requests, and return its result.
 
         `learns` says whether it changes the learner; if not, it may be called while the model is saved. Raise its
         error, or Unavailable. An error that is no XclassError is a defect; if the function changes the learner, the
-        service fails, because that may be half changed. Examples to predict take the place of a function.
+        service fails, because that may be half changed.
         """
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        request = ServiceRequest(partial(_settle, done), done, examples=examples, job=job, learns=learns)
-        self.ask(request)
-        try:
-            return await done
-        finally:
-            request.given_up = done.cancelled()
+        result: T = await self._done(CallJob, function, learns)
+        return result
+
+    async def _done(self, kind: Callable[..., CallJob | PredictJob], *fields: object) -> Any:
+        done = asyncio.get_running_loop().create_future()
+        self.ask(kind(done, *fields))
+        return await done
 
     async def save(self) -> int:
         """Save the model, and return the number of examples that it has learned; predictions do not wait for it.
@@ -297,14 +343,14 @@ class Service:
         What the old one has learned since it was saved, or since the loading began, is saved as MODEL.interrupted
         before.
         """
-        examples, keeping = self.learner.examples, False
+        count, keeping = self.learner.examples, False
         found = None if self._path is None else output_file.identity(self._path)
         learner = await asyncio.to_thread(load)
 
         def keep(old: Learner) -> None:
             nonlocal keeping
             # a checkpoint may have replaced the file after it was read, and will be replaced itself
-            keeping = self._path is not None and (self.unsaved > 0 or old.examples > examples)
+            keeping = self._path is not None and (self.unsaved > 0 or old.examples > count)
             if keeping:
                 self._begin_save(interrupted=True)
 
@@ -369,8 +415,8 @@ class Service:
             if self._path is not None and self.unsaved:
                 self._write(interrupted=True)
             while True:
-                for request in (*self._waiting, *self._predictions):
-                    self._refuse(request)
+                for job in (*self._waiting, *self._predictions):
+                    self._refuse(job)
                 self._waiting.clear()
                 self._predictions.clear()
                 if self._ended and self._arrivals.empty():
@@ -390,48 +436,58 @@ class Service:
             if not self._loop.is_closed():
                 raise
 
-    def _refuse(self, request: ServiceRequest) -> None:
-        """Answer a request of a service that has ended or failed."""
-        if request.steps is not None:
-            request.steps.close()
+    def _refuse(self, job: Job) -> None:
+        """Refuse a job of a service that has ended or failed."""
         why = "ended" if self.failure is None else "failed"
-        refusal = FAILED * request.lines if request.is_of_lines else Unavailable(f"the server has {why}")
-        self._in_loop(request.deliver, refusal, True)
+        self._in_loop(*job.refuse(Unavailable(f"the server has {why}")))
 
-    def _collect(self, first: ServiceRequest | None = None) -> None:
-        """Move the requests that have arrived to those that wait."""
-        arrived = [first, *(self._arrivals.get_nowait() for _ in range(self._arrivals.qsize()))]
-        for request in arrived:
-            if request is not None:
-                (self._waiting if request.examples is None else self._predictions).append(request)
+    def _collect(self, first: Job | None = None) -> None:
+        """Move the jobs that have arrived to those that wait."""
+        for job in (first, *(self._arrivals.get_nowait() for _ in range(self._arrivals.qsize()))):
+            if isinstance(job, PredictJob):
+                self._predictions.append(job)
+            elif job is not None:
+                self._waiting.append(job)
 
     def _predict(self) -> bool:
-        """Answer the requests that wait and make a batch; return whether there are any."""
-        asked = examples.first_batch(
-            [request.examples for request in self._predictions if request.examples is not None]
-        )
+        """Predict the examples that wait and make a batch; return whether there are any."""
+        asked = json_examples.first_batch([job.given for job in self._predictions])
         taken = [self._predictions.popleft() for _ in asked]
         if taken:
             self.batches += 1
             found: Sequence[object]
             try:
-                found = examples.predict(self.learner, asked)
+                found = json_examples.predict(self.learner, asked)
             except Exception as error:  # a defect, which has changed nothing
                 found = [error] * len(taken)
-            self._in_loop(_deliver, [(one.deliver, answer, True) for one, answer in zip(taken, found, strict=True)])
+            self._in_loop(_deliver, [(_settle, job.done, answer) for job, answer in zip(taken, found, strict=True)])
         return bool(taken)
 
     def _execute_next(self) -> bool:
-        """Answer the next requests for lines, or take the next step of a function; return whether there are any."""
-        taken = self._take()
-        if not taken:
+        """Answer the next lines, or call the next function; return whether there are any."""
+        saving = self._saving.is_set()
+        allowed = self._allowed() if saving or self._is_turn_of_others else self._waiting
+        if not (saving or allowed):
+            allowed = self._waiting
+        self._is_turn_of_others = False
+        if not allowed:
             return False
         self.batches += 1
-        (request, *_) = (part.request for part in taken)
-        if request.job is None:
-            self._execute_lines(taken)
+        taken: list[TakenLines] = []
+        size, room = 0, self.lines_at_once if saving else self.room
+        while allowed and room > 0 and size < BATCH_BYTES and isinstance(job := allowed[0], LineJob):
+            taken.append(job.take(room))
+            size += len(taken[-1].text)
+            room -= taken[-1].lines
+            if not job.lines:
+                allowed.popleft()
+        call = None if taken else allowed.popleft()
+        if allowed is not self._waiting:
+            self._waiting.extendleft(reversed(allowed))
+        if isinstance(call, CallJob):
+            self._call(call)
         else:
-            self._call(request)
+            self._execute_lines(taken)
         for note in self.handler.take_notes():
             self._console.info(note)
         due = self._checkpoint is not None and self.learner.examples - self._tried_examples >= self._checkpoint
@@ -439,87 +495,42 @@ class Service:
             self._begin_save()
         return True
 
-    def _take(self) -> list[TakenLines]:
-        """Take the next requests, or parts of them, that make a batch; a function comes alone."""
-        allowed = self._waiting
-        saving = self._saving.is_set()
-        if saving or self._is_turn_of_others:
-            allowed = self._allowed()
-            if not (saving or allowed):
-                allowed = self._waiting
-        self._is_turn_of_others = False
-        taken: list[TakenLines] = []
-        size, room = 0, self.lines_at_once if saving else self.room
-        while allowed and room > 0 and size < BATCH_BYTES and not (taken and allowed[0].job is not None):
-            request = allowed[0]
-            text, lines = request.take(room)
-            taken.append(TakenLines(request, text, lines))
-            size += len(text)
-            room -= lines
-            if not request.lines:
-                allowed.popleft()
-            if request.job is not None:
-                break
-        if allowed is not self._waiting:
-            self._waiting.extendleft(reversed(allowed))
-        return taken
-
-    def _allowed(self) -> deque[ServiceRequest]:
-        """Take all requests out of those that wait that may be answered before others are learned."""
-        allowed: deque[ServiceRequest] = deque()
-        held: deque[ServiceRequest] = deque()
-        clients = set()
-        for request in self._waiting:
-            if request.learns is None:
-                request.learns = self.handler.learns_from(request.text)
-            if request.learns or request.steps or request.client in clients:
-                clients.add(request.client)
-                held.append(request)
-            else:
-                allowed.append(request)
+    def _allowed(self) -> deque[LineJob | CallJob]:
+        """Take all jobs out of those that wait that may be done before others are learned."""
+        allowed: deque[LineJob | CallJob] = deque()
+        held: deque[LineJob | CallJob] = deque()
+        clients = set[object]()
+        for job in self._waiting:
+            (held if job.has_to_wait(self.handler, clients) else allowed).append(job)
         self._waiting = held
         return allowed
 
-    def _call(self, request: ServiceRequest) -> None:
-        """Call the function of a request, or let the generator that it has returned take a step."""
-        assert request.job is not None
-        result: object
-        try:
-            result = request.job(self.learner) if request.steps is None else request.steps
-            if isinstance(result, Generator):
-                request.steps = result
-                if request.given_up and not request.learns:
-                    result.close()
-                next(result)
-                self._waiting.appendleft(request)
-                self._is_turn_of_others = True
-                return
-        except StopIteration as end:
-            result = end.value
-        except Exception as error:  # of the caller's function, or of what it was given
-            result = error
-        self._in_loop(request.deliver, result, True)
-        if request.learns and isinstance(result, Exception) and not isinstance(result, XclassError):
+    def _call(self, job: CallJob) -> None:
+        is_last, result = job.run(self.learner)
+        if not is_last:
+            self._waiting.appendleft(job)
+            self._is_turn_of_others = True
+            return
+        self._in_loop(_settle, job.done, result)
+        if job.learns and isinstance(result, Exception) and not isinstance(result, XclassError):
             raise result
 
     def _execute_lines(self, taken: list[TakenLines]) -> None:
-        """Answer the requests for lines of a batch."""
+        """Answer the lines of a batch."""
         began = time.perf_counter()
-        # `_take` has taken only requests that learn nothing if the model is being saved
+        # `_allowed` has left only jobs that learn nothing if the model is being saved
         learn = self.handler.learns and not self._saving.is_set()
         text = taken[0].text if len(taken) == 1 else b"".join(part.text for part in taken)
         try:
             answers, ends = self.handler.handle(text, learn)
         except BaseException:  # what is left of the requests is refused with those that wait
-            self._in_loop(
-                _deliver, [(part.request.deliver, FAILED * part.lines, not part.request.lines) for part in taken]
-            )
+            self._in_loop(_deliver, [(job.deliver, FAILED * lines, not job.lines) for job, _, lines in taken])
             raise
         low, line, deliveries = 0, 0, []
-        for request, _, lines in taken:
+        for job, _, lines in taken:
             line += lines
             high = int(ends[line - 1]) if lines else low
-            deliveries.append((request.deliver, answers[low:high], not request.lines))
+            deliveries.append((job.deliver, answers[low:high], not job.lines))
             low = high
         self._in_loop(_deliver, deliveries)
         self._measure(len(ends), len(answers), time.perf_counter() - began)
@@ -583,7 +594,7 @@ class Service:
         self._console.info(f"model of {self.learner.examples} examples saved to {self._path}")
 
 
-def _settle(future: asyncio.Future[Any], result: object, last: bool = True) -> None:
+def _settle(future: asyncio.Future[Any], result: object) -> None:
     """Give a result or an error to those who wait for it, if they do."""
     if future.done():
         return
@@ -593,6 +604,6 @@ def _settle(future: asyncio.Future[Any], result: object, last: bool = True) -> N
         future.set_result(result)
 
 
-def _deliver(deliveries: list[tuple[Deliver, Any, bool]]) -> None:
-    for deliver, answers, last in deliveries:
-        deliver(answers, last)
+def _deliver(answers: list[Answer]) -> None:
+    for function, *arguments in answers:
+        function(*arguments)

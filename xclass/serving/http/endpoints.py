@@ -142,16 +142,15 @@ class Endpoints:
             body = bytes(request.body)
         request.body, size = bytearray(), len(body)
         read = partial(interface.read, operation, body, self._options.max_line)
-        examples = read() if size < LONG else await asyncio.to_thread(read)
-        del body, read  # the examples holds what it needs
-        if examples is None:
+        given = read() if size < LONG else await asyncio.to_thread(read)
+        del body, read  # `given` holds what it needs
+        if given is None:
             return _json_response({"examples": await service.save()})
-        answer = await {"predict": service.predict, "learn": service.learn, "explain": service.explain}[operation](
-            examples
-        )
+        execute = {"predict": service.predict, "learn": service.learn, "explain": service.explain}[operation]
+        answer = await execute(given)
         if operation == "predict":
             service.latest.append(time.perf_counter() - request.began)
-        if len(examples.examples) * (examples.k or 1) < LONG // 16 and operation != "explain":
+        if len(given.items) * (given.k or 1) < LONG // 16 and operation != "explain":
             return _json_response(answer)
         return Response(await asyncio.to_thread(_json_in_parts, answer))
 

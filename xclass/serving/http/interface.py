@@ -36,7 +36,7 @@ from ...data import class_names
 from ...system import bounded_json, memory
 from ...system.bounded_json import AnyOf, Kind, List, Malformed, Number, OrNull, Record, Text
 from ...system.printable import printable, short_repr
-from ..examples import ExampleRequest
+from ..json_examples import GivenExamples
 from ..service import Service
 
 MOST_EXAMPLES = 10_000  # of a request
@@ -192,7 +192,7 @@ def _labels(given: Any) -> list[Any] | None:
     return [one.get("label") for one in given["examples"]] if "examples" in given else given.get("labels")
 
 
-def read(operation: str, body: bytes, longest_line: int) -> ExampleRequest | None:
+def read(operation: str, body: bytes, longest_line: int) -> GivenExamples | None:
     """Return the examples that the body of a request holds, None for `save`; raise Malformed if it is none.
 
     `longest_line` bounds the bytes of each line and of each text.
@@ -211,25 +211,25 @@ def read(operation: str, body: bytes, longest_line: int) -> ExampleRequest | Non
     if kind == "examples":
         weights = [one.get("weight", 1.0) for one in examples] if operation == "learn" else None
         features = [one["features"] for one in examples]
-        return ExampleRequest(features, labels if operation == "learn" else None, weights, k, shares, form=kind)
+        return GivenExamples(features, labels if operation == "learn" else None, weights, k, shares, form=kind)
     for i, text in enumerate(examples if kind != "rows" else ()):
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
         if size > longest_line:
             raise Malformed(f"{kind}[{i}] has {size} bytes; allowed are {longest_line}")
     if kind == "lines":
-        return ExampleRequest(examples, None, None, k, shares)
+        return GivenExamples(examples, None, None, k, shares)
     weights = given.get("weights")
     for name, values in (("labels", labels), ("weights", weights)):
         if values is not None and len(values) != len(examples):
             raise Malformed(f"{name} has {len(values)} values and {kind} {len(examples)}; give one for each")
     if kind == "texts":
-        return ExampleRequest(Documents(examples), labels, weights, k, shares, form=kind)
+        return GivenExamples(Documents(examples), labels, weights, k, shares, form=kind)
     for i, row in enumerate(examples):
         if len(row) != len(examples[0]):
             raise Malformed(
                 f"rows[{i}] has {len(row)} numbers, and rows[0] has {len(examples[0])}; give as many in each"
             )
-    return ExampleRequest(np.array(examples, np.float32), labels, weights, k, shares, form=kind)
+    return GivenExamples(np.array(examples, np.float32), labels, weights, k, shares, form=kind)
 
 
 MOST_COLUMNS = 100  # of a table that are listed among the facts

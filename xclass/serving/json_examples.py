@@ -1,6 +1,6 @@
 """Predict, learn and explain examples that came as JSON, those of several requests in one batch.
 
-    predict(learner, [ExampleRequest(["| kettle leaf"], k=5), ...])  ->  [{"predictions": [...]}, ...]
+    predict(learner, [GivenExamples(["| kettle leaf"], k=5), ...])  ->  [{"predictions": [...]}, ...]
 
 A request that is refused gets its error in place of an answer, and the others are answered. What is learned is what
 `Learner.learn_many` learns from the same examples. It learns none if an example has too many features after crossing
@@ -50,12 +50,12 @@ ARGUMENTS = Spelling(lambda _: {"--top_k": "k", "--exact": "no k, start the serv
 CLASSES_OF_WORK = 16  # classes that are listed in about the time of a prediction
 
 
-class ExampleRequest(NamedTuple):
+class GivenExamples(NamedTuple):
     """Hold the examples of a request.
 
     Attributes
     ----------
-    examples : what `Learner.learn_many` takes as X: lines of VW text, dictionaries, Documents, or an array of rows
+    items : what `Learner.learn_many` takes as X: lines of VW text, dictionaries, Documents, or an array of rows
     labels : their labels, None if lines have them or nothing is learned
     weights : their weights, None for 1
     k : number of classes to list or to explain, None for the prediction alone
@@ -64,7 +64,7 @@ class ExampleRequest(NamedTuple):
     form : name of the examples in the request
     """
 
-    examples: Sequence[Any] | Float32s
+    items: Sequence[Any] | Float32s
     labels: list[Any] | None = None
     weights: list[float] | None = None
     k: int | None = None
@@ -80,12 +80,12 @@ class ExampleRequest(NamedTuple):
     @property
     def size(self) -> int:
         """Return the sum of the sizes of the examples, see `size_of`."""
-        return sum(map(size_of, self.examples))
+        return sum(map(size_of, self.items))
 
-    def parts(self) -> list[ExampleRequest]:
+    def parts(self) -> list[GivenExamples]:
         """Divide a request into requests with at most BATCH_WORK work, or one example."""
         ends, work = [0], 0
-        for i, one in enumerate(self.examples):
+        for i, one in enumerate(self.items):
             own = size_of(one) * self.work
             if work + own > BATCH_WORK and i > ends[-1]:
                 ends.append(i)
@@ -93,15 +93,15 @@ class ExampleRequest(NamedTuple):
             work += own
         if len(ends) == 1:
             return [self]
-        made = Documents if isinstance(self.examples, Documents) else lambda part: part
+        made = Documents if isinstance(self.items, Documents) else lambda part: part
         return [
             self._replace(
-                examples=made(self.examples[low:high]),
+                items=made(self.items[low:high]),
                 labels=self.labels and self.labels[low:high],
                 weights=self.weights and self.weights[low:high],
                 before=low,
             )
-            for low, high in itertools.pairwise([*ends, len(self.examples)])
+            for low, high in itertools.pairwise([*ends, len(self.items)])
         ]
 
 
@@ -124,7 +124,7 @@ def joined(found: Sequence[JsonObject]) -> JsonObject:
     return {"predictions": [one for answer in found for one in answer["predictions"]], **_warnings(warnings)}
 
 
-def first_batch(requests: Sequence[ExampleRequest]) -> Sequence[ExampleRequest]:
+def first_batch(requests: Sequence[GivenExamples]) -> Sequence[GivenExamples]:
     """Return the first requests, as many as one batch should answer."""
     size = work = 0  # the most work of an example counts, as all of a batch list as many classes
     for count, request in enumerate(requests):
@@ -140,7 +140,7 @@ class _Reply:
     `unknown` of the `looked_at` first examples have no feature that was learned.
     """
 
-    def __init__(self, request: ExampleRequest) -> None:
+    def __init__(self, request: GivenExamples) -> None:
         self.request, self.answer, self.notes = request, JsonObject(predictions=[]), list[str]()
         self.error: XclassError | None = None
         self.unknown = self.looked_at = 0
@@ -149,7 +149,7 @@ class _Reply:
         return self.error or {**self.answer, **_warnings(self.notes)}
 
 
-def predict(learner: Learner, requests: Sequence[ExampleRequest]) -> list[JsonObject | XclassError]:
+def predict(learner: Learner, requests: Sequence[GivenExamples]) -> list[JsonObject | XclassError]:
     """Return the predictions for each request, or its error."""
     replies = [_Reply(request) for request in requests]
     batch, owners = _converted(learner, replies, False)
@@ -157,20 +157,20 @@ def predict(learner: Learner, requests: Sequence[ExampleRequest]) -> list[JsonOb
         _execute(learner.core, batch, owners, False)
     for reply in replies:
         if 2 * reply.unknown > reply.looked_at and not reply.request.before:
-            first = reply.request.examples[0]
+            first = reply.request.items[0]
             text = first if isinstance(first, str) else ""  # the message says where its words were learned
             reply.notes.append(example_notes.message(learner.core, reply.unknown, reply.looked_at, text))
     return [reply.result() for reply in replies]
 
 
-def learn(learner: Learner, request: ExampleRequest, most: Callable[[], int]) -> Generator[None, None, JsonObject]:
+def learn(learner: Learner, request: GivenExamples, most: Callable[[], int]) -> Generator[None, None, JsonObject]:
     """Learn from the examples of a request in steps, so that others go in between, and the model can be saved.
 
     A step converts a part, or learns from at most `most()` examples. All examples are converted before the first is
     learned, so a request with one that is refused teaches nothing; names of classes in the examples before that one
     keep their numbers.
     """
-    learner.adapt(functools.partial(inputs.kind_of_labels, request.examples, request.labels))
+    learner.adapt(functools.partial(inputs.kind_of_labels, request.items, request.labels))
     reply = _Reply(request)
     reply.answer["learned"] = 0
     for i, batch in enumerate((yield from _parts_converted(learner, reply))):
@@ -204,7 +204,7 @@ def _parts_converted(learner: Learner, reply: _Reply) -> Generator[None, None, l
     return batches
 
 
-def explain(learner: Learner, request: ExampleRequest) -> Generator[None, None, JsonObject]:
+def explain(learner: Learner, request: GivenExamples) -> Generator[None, None, JsonObject]:
     """Explain the predictions of the examples of a request in steps, so that others go in between."""
     steps, notes = Steps(functools.partial(_explanations, learner, request)), list[str]()
     try:
@@ -220,14 +220,14 @@ def explain(learner: Learner, request: ExampleRequest) -> Generator[None, None, 
         steps.abandon()
 
 
-def _explanations(learner: Learner, request: ExampleRequest) -> list[JsonObject]:
-    examples, found = request.examples, list[JsonObject]()
+def _explanations(learner: Learner, request: GivenExamples) -> list[JsonObject]:
+    found = list[JsonObject]()
     try:
-        batches = list(learner.inputs.batches(examples))
+        batches = list(learner.inputs.batches(request.items))
     except XclassError as error:
         raise _in_json(error, learner.core, request) from None
     single = (batch_ops.cut(batch, i, i + 1) for batch in batches for i in range(batch.n))
-    given = learner.inputs.opened(examples)
+    given = learner.inputs.opened(request.items)
     for one in results.explanations(learner.core, single, given, request.k or 2, most=request.shares):
         found.append(one.as_dict())
         pause()
@@ -269,7 +269,7 @@ def _form(core: LearnerCore) -> str:
     return f"send {json.dumps({'rows': [row]})}" + f", with {width} numbers in each row" * bool(width)
 
 
-def _in_json(error: XclassError, core: LearnerCore, request: ExampleRequest) -> XclassError:
+def _in_json(error: XclassError, core: LearnerCore, request: GivenExamples) -> XclassError:
     """Return an error about the examples of a request with a message for the client, which sends JSON."""
     told = f"{error.fault}; {_form(core)}" if isinstance(error, inputs.OtherForm) else str(error)
     error.args = (_moved(told, request),)
@@ -280,11 +280,11 @@ class _ClassesRenumbered(Exception):
     """Report that classes have names from now on, so that examples that were converted before have other numbers."""
 
 
-def _batches(request: ExampleRequest, learns: bool, before: inputs.Inputs, own: inputs.Inputs) -> list[Batch]:
+def _batches(request: GivenExamples, learns: bool, before: inputs.Inputs, own: inputs.Inputs) -> list[Batch]:
     if own is not before:
         raise _ClassesRenumbered
     labels = None if request.labels is None else one_by_one(request.labels)
-    return list(own.batches(request.examples, labels, request.weights, learns))
+    return list(own.batches(request.items, labels, request.weights, learns))
 
 
 def _execute(core: LearnerCore, batch: Batch, owners: Sequence[_Reply], learns: bool) -> None:
@@ -347,7 +347,7 @@ def _add(core: LearnerCore, task: BatchTask, owners: Sequence[_Reply], k: int) -
             reply.looked_at += 1
 
 
-def _moved(message: str, request: ExampleRequest) -> str:
+def _moved(message: str, request: GivenExamples) -> str:
     """Return a message about the examples of a request for the client; the place is that in the JSON that it sent."""
 
     def place(found: re.Match[str]) -> str:
@@ -420,22 +420,22 @@ def _ask(learner: Learner, learns: bool, rows: bool) -> None:
     unlabelled = ["|n:2 a:1 b=red c:1e3 d:word e"] * 2  # with what few lines have
     lines = [f"{word} 't {line}" for word, line in zip(words, unlabelled, strict=True)]
     for _ in range(ROUNDS):
-        _learn(learner, ExampleRequest(given, labels, [1.0, 1.0]))
+        _learn(learner, GivenExamples(given, labels, [1.0, 1.0]))
     if learns and not rows:
-        _learn(learner, ExampleRequest(lines))
-        _learn(learner, ExampleRequest(Documents(["a red cup"] * 2), labels))
+        _learn(learner, GivenExamples(lines))
+        _learn(learner, GivenExamples(Documents(["a red cup"] * 2), labels))
     k = 2 if core.config.reduction.probabilities else None
     asked: list[Any] = [given] if rows else [given, unlabelled, Documents(["a red cup"] * 2), ["| not_learned"]]
     for one in asked:
         for count in {None, k}:
-            predict(learner, [ExampleRequest(one, k=count), ExampleRequest(one[:1], k=count)])
+            predict(learner, [GivenExamples(one, k=count), GivenExamples(one[:1], k=count)])
         with contextlib.suppress(XclassError):  # it does not explain
-            for _ in explain(learner, ExampleRequest(one, k=k)):
+            for _ in explain(learner, GivenExamples(one, k=k)):
                 pass
     if not rows:
         LineHandler(learner, learns).handle("".join(f"{line}\n" for line in lines).encode(), learns)
 
 
-def _learn(learner: Learner, given: ExampleRequest) -> None:
-    for _ in learn(learner, given, lambda: len(given.examples)):
+def _learn(learner: Learner, given: GivenExamples) -> None:
+    for _ in learn(learner, given, lambda: len(given.items)):
         pass
