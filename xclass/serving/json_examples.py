@@ -186,21 +186,22 @@ def learn(learner: Learner, request: GivenExamples, most: Callable[[], int]) -> 
 
 def _parts_converted(learner: Learner, reply: _Reply) -> Generator[None, None, list[Batch]]:
     """Convert the examples of a request to learn from them, part by part; raise its error."""
-    batches = list[Batch]()
-    reply.notes.clear()
-    for part in reply.request.parts():
-        if part.before:
-            yield
-        converted = _Reply(part)
-        try:
+    own = None
+    while learner.inputs is not own:  # from now on classes have names, so earlier parts have other numbers
+        own, batches = learner.inputs, list[Batch]()
+        reply.notes.clear()
+        for part in reply.request.parts():
+            if part.before:
+                yield
+            converted = _Reply(part)
             batch, _ = _converted(learner, [converted], True)
-        except _ClassesRenumbered:
-            return (yield from _parts_converted(learner, reply))
-        if converted.error is not None:
-            raise converted.error
-        reply.notes += converted.notes
-        if batch is not None:
-            batches.append(batch._replace(line=batch.line + part.before))
+            if converted.error is not None:
+                raise converted.error
+            if learner.inputs is not own:
+                break
+            reply.notes += converted.notes
+            if batch is not None:
+                batches.append(batch._replace(line=batch.line + part.before))
     return batches
 
 
@@ -276,13 +277,9 @@ def _in_json(error: XclassError, core: LearnerCore, request: GivenExamples) -> X
     return error
 
 
-class _ClassesRenumbered(Exception):
-    """Report that classes have names from now on, so that examples that were converted before have other numbers."""
-
-
 def _batches(request: GivenExamples, learns: bool, before: inputs.Inputs, own: inputs.Inputs) -> list[Batch]:
-    if own is not before:
-        raise _ClassesRenumbered
+    if own is not before:  # examples are converted anew from the first part, so that new names have its order
+        return []
     labels = None if request.labels is None else one_by_one(request.labels)
     return list(own.batches(request.items, labels, request.weights, learns))
 
