@@ -501,10 +501,8 @@ class _Session(Run):
                 "data=FILE, or use xclass.Learner"
             )
         (task,) = self.model.tasks(batch, learn and self.learning, self.model.clock)
-        for stage in self._stages:
-            stage(task)
         clock = self.model.clock
-        self.model.note(task)
+        self.model.execute(task, self._stages)
         if self.options.vw_exact:  # VW's clock advances in `finish_example`, by examples that are only predicted, too
             self.model.clock = clock
         return task

@@ -79,7 +79,7 @@ def go_through(model: Learner, text: str, learn: bool = True, **listing_options)
         for stage in core.reduction.stages:
             stage(task)
         if learn:
-            core.note(task)
+            core.record(task)
             core.progress.count(task)
         tasks.append(task)
     predictions = [p for task in tasks if task.prediction is not None for p in task.prediction.tolist()]

@@ -1,8 +1,8 @@
 """Combine a reduction with the names of its classes and with counts of the examples that it has learned from.
 
 Programs and runs of the command share this code. `tasks` splits a batch into tasks, each task passes the stages of the
-reduction one after the other, and `note` counts it. `learn` and `predict` do this for a program; a run, and `learn`
-with several batches, execute each stage on a thread of its own.
+reduction one after the other, and `record` notes what became of it. `learn` and `predict` do this for a program; a run,
+and `learn` with several batches, execute each stage on a thread of its own.
 
 Messages and counts, who adds to them and who takes them out:
 
@@ -343,8 +343,18 @@ class LearnerCore:
                 "weights; predict with it (-t), or continue from the whole model"
             )
 
-    def note(self, task: BatchTask) -> None:
-        """Count a task that has passed the stages; `progress` does not change. Call it in the order of the data."""
+    def execute(self, task: BatchTask, stages: Sequence[Callable[[BatchTask], None]] | None = None) -> BatchTask:
+        """Pass a task through the stages, those of the reduction by default, record it and return it."""
+        for stage in self.reduction.stages if stages is None else stages:
+            stage(task)
+        self.record(task)
+        return task
+
+    def record(self, task: BatchTask) -> None:
+        """Note the classes, examples and clock of a task that has passed the stages, and its warnings.
+
+        `progress` does not change. Call it in the order of the data.
+        """
         self._note_examples(task)
         if self.names.growing:
             self.names.highest_seen = max(self.names.highest_seen, self.reduction.highest_placed)
@@ -417,7 +427,7 @@ class LearnerCore:
         if len(first) < 2 or self.reduction.workers == 1:
             for batch in itertools.chain(first, batches):
                 for task in self.tasks(batch, True, self.clock):
-                    yield self.learn_task(task)
+                    yield self._counted(self.execute(task))
         else:
             yield from self._learn_in_stages(itertools.chain(first, batches))
 
@@ -427,19 +437,20 @@ class LearnerCore:
         pipeline: Pipeline[BatchTask] = Pipeline(tasks, self.reduction.stages)
         try:
             for task in pipeline:
-                self.count(task)
-                yield task
+                self.record(task)
+                yield self._counted(task)
         finally:  # after an error of the caller, wait for the stages and count what they have learned
             pipeline.stop()
             for task in pipeline:
-                self.count(task)
+                self.record(task)
+                self._counted(task)
 
     def _hold(self, batch: Batch) -> Iterator[BatchTask]:
         """Keep a batch until the reduction has seen enough examples; then yield the tasks of all batches held."""
         clock = next((float(task.clock[-1]) for task in reversed(self._pending) if task.batch.n), self.clock)
         for task in self.tasks(batch, True, clock):
             if not self.reduction.awaited:
-                yield self.learn_task(task)
+                yield self._counted(self.execute(task))
                 continue
             self._pending.append(task)
             if not self.reduction.preview(task):
@@ -450,7 +461,7 @@ class LearnerCore:
         if self.reduction.awaited:
             self.reduction.end_preview()
         pending, self._pending = self._pending, []
-        return [self.learn_task(task) for task in pending]
+        return [self._counted(self.execute(task)) for task in pending]
 
     def end_pass(self) -> list[BatchTask]:
         """End a pass, and return the tasks of the examples that were held until now."""
@@ -460,19 +471,12 @@ class LearnerCore:
         self.notes += self.end_notes(learned=True)
         return tasks
 
-    def learn_task(self, task: BatchTask) -> BatchTask:
-        """Pass a task through the stages, count it and return it."""
-        for stage in self.reduction.stages:
-            stage(task)
-        self.count(task)
-        return task
-
-    def count(self, task: BatchTask) -> None:
-        """Count a task that has passed the stages."""
-        self.note(task)
+    def _counted(self, task: BatchTask) -> BatchTask:
+        """Add a task that is learned and recorded to the progress, tell `on_learned`, and return it."""
         self.progress.count(task)
         if self.on_learned is not None:
             self.on_learned(task)
+        return task
 
     def predict(
         self, batches: Iterable[Batch], wanted: LearnerUse | None = None, *, looks_at_all: bool = False

@@ -231,7 +231,7 @@ class Progress:
         return self.loss_sum / self.labelled_weight if self.labelled_weight > 0 else None
 
     def count(self, task: BatchTask) -> list[str]:
-        """Count a task that has passed the stages, and return the rows of the table that are due."""
+        """Add the examples and losses of a task, and return the rows of the table that are due."""
         self.row_positions = []
         n, features = task.batch.n, task.read.features
         return [] if not n or (n == 1 and self._count_single(task, features.item())) else self._count(task)

@@ -229,7 +229,7 @@ class _Round:
                 learned.add(one.position)
         for task in learner.learn([batch_ops.pick(batches)]) if batches else ():
             if counts:
-                self.counter.show(task)
+                self.counter.count(task)
         if not counts:
             learner.reduction.clear_tallies(learner.spec)
             learner.count_anew()
@@ -244,7 +244,7 @@ class _Round:
             tasks = passes.previewed(tasks, learner.reduction)
         read = False
         for task in tasks:
-            self.counter.count(task)
+            self.counter.execute(task)
             learner.progress.count(task)
             read = True
         return read

@@ -113,15 +113,12 @@ class Counter:
         learner.read_from(reader)
         learner.count_anew()
 
-    def count(self, task: BatchTask) -> None:
+    def execute(self, task: BatchTask) -> None:
         """Learn or predict a task, and count it."""
-        for stage in self._learner.reduction.stages:
-            stage(task)
-        self._learner.note(task)
-        self.show(task)
+        self.count(self._learner.execute(task))
 
-    def show(self, task: BatchTask) -> None:
-        """Count a task for the progress."""
+    def count(self, task: BatchTask) -> None:
+        """Add a task to the progress of the part."""
         self._counted.count(task)
         self.examples += task.batch.n
 

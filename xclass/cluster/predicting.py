@@ -71,7 +71,7 @@ class PartPredictor(PredictingWorker):
         reader = self._reader(learner, part)
         counter = Counter(learner, reader, learner.new_progress(PartProgress))
         for task in learner.tasks_of(((batch, None) for batch, _ in reader.after(0)), False):
-            counter.count(task)
+            counter.execute(task)
             outputs.write(writers, task)
         for writer in writers.values():
             writer.close()

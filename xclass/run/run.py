@@ -100,7 +100,7 @@ class Engine:
         self.pipeline.stop()
         with contextlib.suppress(Exception):
             for task in self.pipeline:
-                self.run.model.note(task)
+                self.run.model.record(task)
 
     def stop(self) -> None:
         """Stop reading and learning, after a signal."""
@@ -146,7 +146,7 @@ class Local(Engine):
                 self.pipeline.stop()
             for task in self.pipeline:
                 with thread_limit.working():
-                    run.count(task)
+                    run.record(task)
             if run.signals.stopped or self.pipeline.mark is None:
                 return
             run.save_at(self.pipeline.mark)
@@ -355,10 +355,10 @@ class Run:
             self.engine.pipeline = None
         return None
 
-    def count(self, task: BatchTask) -> None:
-        """Count a task that has passed the stages, and report it."""
+    def record(self, task: BatchTask) -> None:
+        """Let the learner record a task that has passed the stages, and report it."""
         first = self.progress.examples == 0
-        self.model.note(task)
+        self.model.record(task)
         self._report(task)
         if first:  # by now the stages have loaded their kernels
             memory.release_compiler()
@@ -441,7 +441,7 @@ class Run:
         else:
             saved_message = self.saver.save_interrupted()
         try:
-            self.recorder.write(partial(self._record, error, seconds, lines))
+            self.recorder.write(partial(self._summary_record, error, seconds, lines))
             for note in self.recorder.notes():
                 self.console.info(note)
         except Exception as caught:
@@ -502,7 +502,7 @@ class Run:
             self.inspector.write(counters, self.model.stored_options())
         tree_dump.write(self.config, self.model)
 
-    def _record(self, error: BaseException | None, seconds: float, lines: list[str]) -> dict[str, Any]:
+    def _summary_record(self, error: BaseException | None, seconds: float, lines: list[str]) -> dict[str, Any]:
         """Return the summary of a run for programs."""
         status, reason = "finished", None
         if self.signals.stopped is not None:

@@ -169,16 +169,13 @@ class LineHandler:
         core, answers = self.learner.core, list[bytes]()
 
         def executed(part: Batch) -> Iterator[BatchTask]:
-            for task in core.tasks(part, learn, core.clock):
-                for stage in core.reduction.stages:
-                    stage(task)
-                yield task
+            return map(core.execute, core.tasks(part, learn, core.clock))
 
         for task in refused_alone(batch, executed):
             if isinstance(task, XclassError):
                 answers.append(error_line(for_clients(str(task))))
             else:
-                core.count(task)
+                core.progress.count(task)
                 contents = predictions.contents(self._lines.kind, task)
                 answers += map(bytes, self._lines.pieces(task.batch, **contents))
         return answers

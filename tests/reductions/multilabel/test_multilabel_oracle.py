@@ -59,7 +59,7 @@ def ranked_lists(model: Learner, batch: Batch, learn: bool, held_out: np.ndarray
         for stage in core.reduction.stages:
             stage(task)
         if learn:
-            core.note(task)
+            core.record(task)
         assert isinstance(task.ranked, ClassLists)
         pairs = list(zip(task.ranked.labels.tolist(), task.ranked.scores.tolist(), strict=True))
         lists += [pairs[a:b] for a, b in zip(task.ranked.start, task.ranked.start[1:], strict=False)]
