@@ -12,7 +12,6 @@ from xclass import Learner
 from xclass.api.inputs import Inputs
 from xclass.data.batch import Batch
 from xclass.kernels import fast_math
-from xclass.reductions.core.probabilities import ClassLists
 from xclass.reductions.multilabel import ranking, reduction
 
 BITS = 9
@@ -60,9 +59,9 @@ def ranked_lists(model: Learner, batch: Batch, learn: bool, held_out: np.ndarray
             stage(task)
         if learn:
             core.record(task)
-        assert isinstance(task.ranked, ClassLists)
-        pairs = list(zip(task.ranked.labels.tolist(), task.ranked.scores.tolist(), strict=True))
-        lists += [pairs[a:b] for a, b in zip(task.ranked.start, task.ranked.start[1:], strict=False)]
+        ranked = task.label_lists.ranked
+        pairs = list(zip(ranked.labels.tolist(), ranked.scores.tolist(), strict=True))
+        lists += [pairs[a:b] for a, b in zip(ranked.start, ranked.start[1:], strict=False)]
     return lists
 
 
