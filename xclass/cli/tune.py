@@ -52,25 +52,21 @@ def run(words: Sequence[str]) -> int | list[str]:
     kept = taken(given, cache.CacheOptions)
     if given.get("vw_exact"):
         raise UsageError("--vw_exact fixes what would be searched, so that predictions agree with VW's; leave it out")
-    groups, reductions = option_groups()
+    typed, (groups, reductions) = set(given), option_groups()
     peeked = reader.Peeked()
     _check_data(given.get("data", ()), options.final_regressor)
     notes = add_implied_options(given, groups, reductions, peeked)
     read = {name: given.pop(name) for name in options_of(reader.ReaderOptions) if name in given}
-    names = [record.name for record in reductions]
-    chosen = [name for name in (*names, *presets.reductions(names)) if name in given]
+    chosen, _, fixed = configuration.chosen(given, "")
     if not chosen:
         raise UsageError(
             *(notes or ["the labels are numbers"]),
             "tune compares learners of classes; give --multiclass, or another reduction and the number of its classes",
         )
-    if len(chosen) > 1:
-        raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: choose one reduction")
-    typed = chosen[0] == presets.LISTS or any(word.split("=")[0].lstrip("-") == chosen[0] for word in words)
-    value = given.pop(chosen[0])
+    only = (chosen, given[chosen]) if chosen == presets.LISTS or chosen in typed else None
     if options.final_regressor is not None:
         model_file.check_writable(options.final_regressor)
-    return Search(options, read, kept, given, (chosen[0], value) if typed else None, peeked, notes).run()
+    return Search(options, read, kept, fixed, only, peeked, notes).run()
 
 
 def _check_data(paths: Sequence[str], model: str | None) -> None:
