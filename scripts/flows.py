@@ -1,4 +1,4 @@
-"""Count the files and functions of the package that six uses pass, and the generators between bytes and a kernel.
+"""Count the files and functions of the package that nine uses pass, and the generators between bytes and a kernel.
 
     python -m scripts.flows             a table of all of them
     python -m scripts.flows NAME        and the functions that one of them calls, by file
@@ -18,7 +18,7 @@ import tempfile
 import threading
 import urllib.request
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -26,10 +26,14 @@ from types import CodeType, FrameType
 from typing import Any
 from unittest import mock
 
+import numpy as np
+import pandas as pd
+
 import xclass
 from scripts.lib import command_line
 from xclass import serve
 from xclass.cli import command
+from xclass.sklearn import XClassifier
 
 PACKAGE = str(Path(xclass.__file__).parent)
 LINES = [f"{i % 3 + 1} |n word{i % 5} more:{i}" for i in range(60)]
@@ -41,13 +45,11 @@ def run(*words: str) -> None:
         command.run(words)
 
 
-@contextlib.contextmanager
 def recall_tree(folder: Path) -> Iterator[Callable[[], object]]:
     """A line of VW's format becomes weights of the recall tree."""
     yield lambda: run("-d", f"{folder}/data", "--recall_tree", "3", "-b", "12", "-f", f"{folder}/model")
 
 
-@contextlib.contextmanager
 def multiclass(folder: Path) -> Iterator[Callable[[], object]]:
     """The library predicts an example by the default learner."""
     with xclass.Learner("multiclass", bits=12) as learner:
@@ -55,7 +57,11 @@ def multiclass(folder: Path) -> Iterator[Callable[[], object]]:
         yield lambda: learner.predict(LINES[0])
 
 
-@contextlib.contextmanager
+def listing(folder: Path) -> Iterator[Callable[[], object]]:
+    """The command lists the most probable classes of each line."""
+    yield lambda: run("-d", f"{folder}/data", "--multiclass", "--top_k", "5", "-b", "12", "-p", f"{folder}/predictions")
+
+
 def multilabel(folder: Path) -> Iterator[Callable[[], object]]:
     """The library learns a list of labels."""
     with xclass.Learner("multilabel", bits=12) as learner:
@@ -63,46 +69,51 @@ def multilabel(folder: Path) -> Iterator[Callable[[], object]]:
         yield lambda: learner.learn_many(LISTS[:1])
 
 
-@contextlib.contextmanager
-def http(folder: Path) -> Iterator[Callable[[], object]]:
-    """A server answers a request by HTTP."""
+def served(operation: str, content: Mapping[str, object]) -> Iterator[Callable[[], object]]:
     ready: SimpleQueue[Any] = SimpleQueue()
     learner = xclass.Learner("multiclass", bits=12)
     learner.learn_many(LINES)
     serving = threading.Thread(target=partial(serve.run, learner, port=0, http="0", ready=ready.put), daemon=True)
     serving.start()
     server = ready.get()
-    body = json.dumps({"lines": ["|n word1 more:2"]}).encode()
-    address = f"http://127.0.0.1:{server.http.port}/v1/predict"
-
-    def ask() -> None:
-        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request) as answer:
-            answer.read()
-
-    yield ask
+    address = f"http://127.0.0.1:{server.http.port}/v1/{operation}"
+    request = urllib.request.Request(address, json.dumps(content).encode(), {"Content-Type": "application/json"})
+    yield lambda: urllib.request.urlopen(request).read()
     server.stop_soon()
     serving.join()
 
 
-@contextlib.contextmanager
+def http(folder: Path) -> Iterator[Callable[[], object]]:
+    """A server answers a request by HTTP."""
+    yield from served("predict", {"lines": ["|n word1 more:2"]})
+
+
+def http_learn(folder: Path) -> Iterator[Callable[[], object]]:
+    """A server learns from a request by HTTP."""
+    yield from served("learn", {"texts": ["word1 more"], "labels": [2]})
+
+
 def tune(folder: Path) -> Iterator[Callable[[], object]]:
     """A search finds options."""
     yield lambda: run("tune", "--oaa", "3", "-d", f"{folder}/data", "--settings", "2", "-b", "12")
 
 
-@contextlib.contextmanager
 def estimator(folder: Path) -> Iterator[Callable[[], object]]:
     """An estimator of scikit-learn learns rows."""
-    import numpy as np
-
-    from xclass.sklearn import XClassifier
-
     rows = np.arange(240.0).reshape(60, 4)
     yield lambda: XClassifier(bits=12).fit(rows, ["a", "b", "c"] * 20)
 
 
-FLOWS = {flow.__name__: flow for flow in (recall_tree, multiclass, multilabel, http, tune, estimator)}
+def estimator_of_table(folder: Path) -> Iterator[Callable[[], object]]:
+    """An estimator of scikit-learn learns a table with a column of numbers and one of categories."""
+    table = pd.DataFrame({"size": range(60), "colour": ["red", "green", "blue"] * 20})
+    yield lambda: XClassifier(bits=12).fit(table, ["a", "b", "c"] * 20)
+
+
+FLOWS = {
+    flow.__name__: contextlib.contextmanager(flow)
+    for flow in (recall_tree, multiclass, listing, multilabel, http, http_learn, tune, estimator, estimator_of_table)
+}
 
 
 class Tracer:

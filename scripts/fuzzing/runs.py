@@ -34,6 +34,7 @@ from scripts.lib import in_process
 from scripts.lib.in_process import Result
 from scripts.lib.processes import cpu_seconds
 from xclass.kernels import jit
+from xclass.system import memory
 
 ACCEPTED, REFUSED, INTERRUPTED = "accepted", "refused", "interrupted"
 FAILURES = (
@@ -131,14 +132,15 @@ class Bench:
         """Put the folder in order for the next case."""
         os.chdir(self.folder)
         for name in ("out", "tmp"):
-            _empty(self.folder / name)
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+            (self.folder / name).mkdir()
         for name in self.inputs:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.folder / name)
         self.inputs.clear()
         self.written.clear()
         _reset_peak()
-        self.before = _resident()
+        self.before = memory.taken()
 
     def put(self, name: str, content: bytes) -> None:
         """Write an input file. It gets a new inode: an earlier case may still have the old one mapped."""
@@ -261,20 +263,6 @@ def _signature(trace: str) -> str:
     places = [line.strip() for line in lines if "/xclass/" in line and line.lstrip().startswith("File ")]
     place = places[-1].partition("/xclass/")[2].replace('"', "") if places else "?"
     return f"{raised[-1] if raised else lines[-1]} in {place}"
-
-
-def _empty(folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
-        else:
-            os.unlink(entry.path)
-
-
-def _resident() -> int:
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def _reset_peak() -> None:

@@ -4,7 +4,7 @@ import pytest
 from running import tool
 
 
-@pytest.mark.parametrize("name", ["multilabel", "estimator"])
+@pytest.mark.parametrize("name", ["multilabel", "http_learn", "estimator_of_table"])
 def test_a_use_is_counted_and_its_functions_are_named(name):
     result = tool("flows", name)
     assert result.returncode == 0, result.stderr
