@@ -132,8 +132,8 @@ def test_a_run_that_compiles_first_gives_the_same_bytes(place, monkeypatch, name
     straight = run(place, *chosen(name), *BITS, stdin=text)
     calls = []
 
-    def prepare(config, use, learner, reads):
-        for part in warm_up.parts(learner, not use.testing, reads).values():
+    def prepare(config, learner, reads):
+        for part in warm_up.parts(learner, not config.use.testing, reads).values():
             calls.append(part)
             part()
 
