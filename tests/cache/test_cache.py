@@ -61,9 +61,9 @@ def source(path, file=None, *, labels="multiclass", bits=18, passes=1, limit=Non
     return cache.Source(text, chosen, key, not options.noconstant, passes)
 
 
-def copies(batches) -> list[tuple[Batch, int]]:
+def copies(batches) -> list[tuple[Batch, np.ndarray]]:
     """Keep batches beyond the next one."""
-    return [(Batch._make(map(np.array, batch)), before) for batch, before in batches]
+    return [(Batch._make(map(np.array, batch)), line) for batch, line in batches]
 
 
 def assert_passes_are_equal(path, *, passes=3, **more) -> None:
@@ -73,8 +73,8 @@ def assert_passes_are_equal(path, *, passes=3, **more) -> None:
         again = copies(reading)
         assert reading.complete_cache is not None
         assert len(again) == len(first)
-        for (batch, before), (expected, wanted_before) in zip(again, first, strict=True):
-            assert before == wanted_before
+        for (batch, line), (expected, wanted_line) in zip(again, first, strict=True):
+            np.testing.assert_array_equal(line, wanted_line)
             assert_same(batch, expected)
 
 

@@ -278,7 +278,7 @@ class LearnerCore:
         """
         clock = self.clock
         for item in items:
-            if type(item) is not tuple:
+            if not isinstance(item, tuple):
                 yield item
                 continue
             batch, held_out = item

@@ -152,7 +152,8 @@ class Source:
     ----------
     passes : number of times that the source will be iterated
     needed : whether the caller reads the cache itself, and cannot go on without it
-    names : whether the caller needs the names of features, which no cache holds, so that every pass parses the text
+    needs_lines : whether the caller needs the lines that the examples are read from, for the names of features; no
+        cache holds them, so every pass parses the text
     schema : columns of the tables learned from, to which those of the data are added; None if they are not needed
     """
 
@@ -163,13 +164,13 @@ class Source:
         key: dict[str, Any],
         constant: bool,
         passes: int,
-        names: bool = False,
+        needs_lines: bool = False,
         schema: Schema | None = None,
         needed: bool = False,
     ) -> None:
         self._text = reader
         self._schema = Schema() if schema is None else schema
-        self._reparse = names and reader.rereadable
+        self._parses_each_pass = needs_lines and reader.rereadable
         self._key = key
         self._limit: int | None = key["examples"]
         self._classes = key["labels"] != "simple"
@@ -230,7 +231,7 @@ class Source:
                     f"{path}: this is not a cache of xclass, so it is neither read nor replaced; give another name by "
                     "--cache_file, or move the file away"
                 )
-        if kill or (self._reparse and not cache_only):
+        if kill or (self._parses_each_pass and not cache_only):
             return
         try:
             with open(path, "rb") as file:
@@ -346,8 +347,8 @@ class Source:
 
     # a pass
 
-    def __iter__(self) -> Iterator[tuple[Batch, int]]:
-        """Yield the batches of the next pass, each with the number of lines in the files before its own.
+    def __iter__(self) -> Iterator[tuple[Batch, np.ndarray]]:
+        """Yield the batches of the next pass, each with the line of each example, counted over all files.
 
         If the cache turns out to be damaged, the text is parsed from the line after the last batch and the cache is
         made again.
@@ -358,7 +359,7 @@ class Source:
         if self.complete_cache is not None:
             try:
                 for batch, lines_before in self.complete_cache:
-                    yield batch, lines_before
+                    yield batch, batch.line + lines_before
                     last = lines_before + int(batch.line[-1])
                 self.lines = self.complete_cache.facts["lines"]
                 return
@@ -372,7 +373,7 @@ class Source:
                 self._text.parser.first_messages = []
         yield from self._parse(last)
 
-    def _parse(self, after_line: int) -> Iterator[tuple[Batch, int]]:
+    def _parse(self, after_line: int) -> Iterator[tuple[Batch, np.ndarray]]:
         """Parse all of the text into the cache, and yield the batches from line `after_line` + 1 on."""
         writer = self._writer = self._new_writer()
         entries = None
@@ -396,7 +397,7 @@ class Source:
             lines = batch.line + lines_before
             low = int(np.searchsorted(lines, after_line, side="right")) if after_line else 0
             if low < batch.n:
-                yield batch_ops.cut(batch, low, batch.n), lines_before
+                yield batch_ops.cut(batch, low, batch.n), lines[low:]
             if self._limit is not None and (batch.n < uncut.n or lines_before + self._text.parser.lines >= self._limit):
                 self.lines = lines_before + self._text.parser.lines
                 break
@@ -435,7 +436,7 @@ class Source:
             facts["names"] = parser.names.names
         try:
             writer.finish(facts)
-            if not self._reparse:
+            if not self._parses_each_pass:
                 self._read_from(CacheReader(writer.file, self.path or "temporary cache", self._classes))
         except OSError as error:
             self._continue_without_cache(error)
@@ -445,9 +446,9 @@ class Source:
 
     def _new_writer(self) -> CacheWriter | None:
         """Return a writer for the cache of this pass, or None if it needs none or cannot be written."""
-        if self.path is None and (self._pass >= self._passes or self._reparse):
+        if self.path is None and (self._pass >= self._passes or self._parses_each_pass):
             return None
-        if self._reparse and self._pass > 1:
+        if self._parses_each_pass and self._pass > 1:
             return None
         try:
             return CacheWriter(self.path, self._classes, self._constant)

@@ -18,7 +18,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -122,7 +123,8 @@ class PassOptions(OptionGroup):
         return line > self.holdout_after if self.holdout_after else line % self.holdout_period == 0
 
 
-class SavePoint(NamedTuple):
+@dataclass(frozen=True)
+class SavePoint:
     """Mark a position within a pass where the pipeline is emptied and the model is saved."""
 
     path: str | None
@@ -157,8 +159,8 @@ def previewed(items: Iterator[BatchTask | SavePoint], learner: Reduction) -> Ite
 class PassStream:
     """Iterate over a pass: over batches, each with a mask of held-out examples, and save points.
 
-    `source` yields, for one pass, each batch and the number of lines before its file. `model` is the path of -f, and
-    `ended` the number of passes over the same lines that have ended.
+    `source` yields, for one pass, each batch and the lines of its examples. `model` is the path of -f, and `ended` the
+    number of passes over the same lines that have ended.
     """
 
     def __init__(self, source: Source, options: PassOptions, shuffler: Shuffler | None, model: str | None) -> None:
@@ -178,10 +180,10 @@ class PassStream:
 
     def unshuffled(self) -> Iterator[tuple[Batch, np.ndarray]]:
         """Return the batches of one pass in the order of the data, with masks of held-out examples."""
-        return ((batch, self._options.held_out(line)) for batch, line in self._numbered())
+        return ((batch, self._options.held_out(line)) for batch, line in self.source)
 
     def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
-        lines = self._numbered()
+        lines = iter(self.source)
         if self._length is not None:
             lines = self._first(self._length) if self._options.passes > 1 else self._next(self._length)
         masked: Iterator[tuple[Batch, np.ndarray]] = ((batch, self._options.held_out(line)) for batch, line in lines)
@@ -206,15 +208,10 @@ class PassStream:
         self._length = 2 * self._length + 1
         return True
 
-    def _numbered(self) -> Iterator[tuple[Batch, np.ndarray]]:
-        """Yield all batches of the data with the line numbers of their examples, int64[n]."""
-        for batch, before in self.source:
-            yield batch, batch.line + before
-
     def _first(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield the examples of the first `length` lines of the data."""
         self._length_reached = False
-        for batch, line in self._numbered():
+        for batch, line in self.source:
             if self._length_reached:
                 continue
             high = int(np.searchsorted(line, length, side="right"))
@@ -228,7 +225,7 @@ class PassStream:
     def _next(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield the examples of the next `length` lines after the previous pass."""
         if self._rest_of_pass is None:
-            self._rest_of_pass = self._numbered()
+            self._rest_of_pass = iter(self.source)
         last = self._lines_before + min(length, self._options.examples or length)
         while True:
             item = self._rest_of_batch or next(self._rest_of_pass, None)

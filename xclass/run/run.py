@@ -127,8 +127,8 @@ class Local(Engine):
         # names of features need the lines that they are read from; VW's audit shows none for examples from a cache
         vw_shows_none = config.run.vw_exact and config.shuffle.shuffle is None
         shown = (config.inspect.invert_hash, config.inspect.explain, config.results.errors)
-        lines = any(option is not None for option in shown) or (config.inspect.audit and not vw_shows_none)
-        self._stream = _opened(config, run.model, lines, self._peeked)
+        needs_lines = any(option is not None for option in shown) or (config.inspect.audit and not vw_shows_none)
+        self._stream = _open_data(config, run.model, needs_lines, self._peeked)
         return self._stream.source
 
     def run_pass(self) -> None:
@@ -274,9 +274,9 @@ class Run:
         self.model.reduction.report_to(self.console, self.reader.fraction_read)
         self.writers = outputs.open_writers(self.config, self.model)
         for writer in self.writers.values():
-            self._opened(writer.file, closing)
+            self._register_output(writer.file, closing)
 
-    def _opened(self, file: output_file.OutputFile, closing: contextlib.ExitStack) -> None:
+    def _register_output(self, file: output_file.OutputFile, closing: contextlib.ExitStack) -> None:
         """Note a file that is written during the run; `closing` gives up what is not complete."""
         self._files.append(file)
         closing.callback(file.abandon)
@@ -306,7 +306,7 @@ class Run:
             self.console.warn("-t without -i predicts with a new model, which has learned nothing; give -i MODEL")
         self.inspector = _inspector(c, self.model)
         if self.inspector is not None and self.inspector.file is not None:
-            self._opened(self.inspector.file, closing)
+            self._register_output(self.inspector.file, closing)
         tree_dump.check(c)
         c.results.check(c.reduction.labels)
         self.recorder = Recorder(c, self.model)
@@ -531,7 +531,7 @@ class Run:
         ]
 
 
-def _opened(config: Config, learner: LearnerCore, needs_lines: bool, peeked: Peeked | None) -> passes.PassStream:
+def _open_data(config: Config, learner: LearnerCore, needs_lines: bool, peeked: Peeked | None) -> passes.PassStream:
     """Open the data, text or a cache, and return the stream of the examples of every pass.
 
     If the lines that examples are read from are needed, every pass parses the text. `peeked` is what was

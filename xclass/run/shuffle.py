@@ -37,13 +37,13 @@ def permute(order: np.ndarray, random: np.ndarray) -> None:
 class Shuffler:
     """Shuffle examples together with a flag for each example, in a buffer of `size` examples.
 
-    The random numbers of `seed` continue from pass to pass. `lines` says whether to keep the lines of text of the
+    The random numbers of `seed` continue from pass to pass. `needs_lines` says whether to keep the lines of text of the
     examples, for names of features.
     """
 
-    def __init__(self, size: int, seed: int, lines: bool = False) -> None:
+    def __init__(self, size: int, seed: int, needs_lines: bool = False) -> None:
         self.size = size
-        self._lines = lines
+        self._needs_lines = needs_lines
         self._random = np.array([seed], np.uint64)
 
     def pass_through(self, source: Iterable[tuple[Batch, np.ndarray]]) -> Iterator[tuple[Batch, np.ndarray]]:
@@ -71,14 +71,14 @@ class Shuffler:
 
     def _mix(self, buffered: Sequence[tuple[Batch, np.ndarray]], count: int) -> tuple[Batch, np.ndarray, np.ndarray]:
         """Join the batches in the buffer; return the joint batch, its flags and a random order of its examples."""
-        joined = batch_ops.pick([(batch, np.arange(batch.n)) for batch, _ in buffered], self._lines)
+        joined = batch_ops.pick([(batch, np.arange(batch.n)) for batch, _ in buffered], self._needs_lines)
         order = np.arange(count)
         permute(order, self._random)
         return joined, np.concatenate([mark for _, mark in buffered]), order
 
     def _pick(self, batch: Batch, chosen: np.ndarray) -> Batch:
         """Return a copy of the chosen rows of a batch."""
-        return batch_ops.pick([(batch, chosen)], self._lines)
+        return batch_ops.pick([(batch, chosen)], self._needs_lines)
 
     def _batches(self, joined: Batch, marks: np.ndarray, order: np.ndarray) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield the examples in `order` in batches of about BATCH_FEATURES features."""
