@@ -57,17 +57,19 @@ class ClassLabels:
         self.numbered = self.numbered and bool((self.values == np.floor(self.values)).all())
         # float64[K], sum of the weights of the examples of each label that were learned from
         self.weight = np.zeros(len(self.values))
-        self._positions = self._named({})
+        self._names: dict[Any, str] = {}
+        self._positions: dict[str, int] = {}
+        self._name_values()
 
     def extended(self, labels: AnyArray) -> ClassLabels:
         """Return the labels together with others; `labels` (array[n]) has passed `converted`."""
-        values = np.union1d(self.values, distinct(labels))
+        values = np.union1d(self.values, distinct(labels) if self.numbered else self._unknown(labels))
         if len(values) == len(self.values):
             return self
         result = copy.copy(self)
-        result.values, result.weight = values, np.zeros(len(values))
+        result.values, result.weight, result._names = values, np.zeros(len(values)), dict(self._names)
         result.weight[np.searchsorted(values, self.values)] = self.weight
-        result._positions = result._named(self._names())
+        result._name_values()
         return result
 
     def with_weight(self, labels: AnyArray, weight: Float64s | None) -> ClassLabels:
@@ -76,21 +78,33 @@ class ClassLabels:
         result.weight = self.weight + np.bincount(self.positions(labels), weight, len(self.values))
         return result
 
-    def _names(self) -> dict[Any, str]:
-        """Return the name of each label; nothing if they are numbers."""
-        return dict(zip(self.values.tolist(), self._positions, strict=not self.numbered))
-
-    def _named(self, names: Mapping[Any, str]) -> dict[str, int]:
-        """Return the position of the name of each label, some of which have `names`, in their order."""
-        values = [] if self.numbered else self.values.tolist()
-        own, known = [names.get(value) or _name_of(value) for value in values], dict[str, Any]()
-        for name, value in zip(own, values, strict=True):
-            if (other := known.setdefault(class_names.key_of(name), value)) != value:
+    def _name_values(self) -> None:
+        """Set the names of all labels and the position of each name."""
+        if self.numbered:
+            return
+        for value in self.values.tolist():
+            if value not in self._names:
+                text = class_names.spelled(value)
+                text = class_names.in_lists(text)
+                text = class_names.in_lists(repr(value)) if class_names.fault_of(text) else text
+                if fault := class_names.fault_of(text):
+                    raise DataError(f"y holds the label {short_repr(value)}; {fault}")
+                self._names[value] = text
+        self._positions = {self._names[value]: j for j, value in enumerate(self.values.tolist())}
+        known: dict[str, Any] = {}
+        for value in self.values.tolist():
+            if (other := known.setdefault(class_names.key_of(self._names[value]), value)) != value:
                 raise DataError(
                     f"y holds the labels {short_repr(other)} and {short_repr(value)}, which have the same name "
-                    f"{name!r}, because names have _ in place of blanks, and ; in place of commas; rename one"
+                    f"{self._names[value]!r}, because names have _ in place of blanks, and ; in place of commas; "
+                    "rename one"
                 )
-        return {name: j for j, name in enumerate(own)}
+
+    def _unknown(self, labels: AnyArray) -> AnyArray:
+        """Return the labels that are not known yet."""
+        names = self._names
+        unknown = [value for value in dict.fromkeys(labels.tolist()) if value not in names]
+        return np.array(unknown, labels.dtype) if unknown else labels[:0]
 
     def explained(self, explanation: Explanation) -> Explanation:
         """Return an explanation with the labels of the program in the place of those of a learner."""
@@ -153,14 +167,14 @@ class ClassLabels:
 
     def for_learner(self, labels: AnyArray) -> Any:
         """Return known labels (array[n]) as the learner takes them: as numbers, or as a list of names."""
-        return labels if self.numbered else list(map(self._names().__getitem__, labels.tolist()))
+        return labels if self.numbered else list(map(self._names.__getitem__, labels.tolist()))
 
     def positions(self, labels: AnyArray) -> Int64s:
         """Return the position in `values` of each of the known labels (array[n]) as int64[n]."""
         if self.numbered:
             return np.searchsorted(self.values, labels)
-        position = {value: j for j, value in enumerate(self.values.tolist())}
-        return np.array([position[label] for label in labels.tolist()], np.int64)
+        names, positions = self._names, self._positions
+        return np.array([positions[names[label]] for label in labels.tolist()], np.int64)
 
     def class_positions(self, names: list[str]) -> Callable[[Int64s], Int64s]:
         """Return a function from classes of the learner (int64[...]) to positions in `values`, -1 without a label.
@@ -179,15 +193,6 @@ class ClassLabels:
             positions = {class_names.spelled(value): j for j, value in enumerate(self.values.tolist())}
         by_class = np.array([-1, *(positions.get(name, -1) for name in names)], np.int64)
         return lambda classes: by_class[np.where((classes > 0) & (classes < len(by_class)), classes, 0)]
-
-
-def _name_of(value: Any) -> str:
-    """Return the name of a label that is no number of a class."""
-    name = class_names.in_lists(class_names.spelled(value))
-    name = class_names.in_lists(repr(value)) if class_names.fault_of(name) else name
-    if fault := class_names.fault_of(name):
-        raise DataError(f"y holds the label {short_repr(value)}; {fault}")
-    return name
 
 
 def weights_of_labels(class_weight: Any, labels: AnyArray, whole: bool) -> Float64s:
