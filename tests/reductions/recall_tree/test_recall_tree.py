@@ -12,7 +12,7 @@ from variants import names
 
 import xclass
 from xclass.binary import gd, update_rule
-from xclass.reductions.recall_tree import label_counts, routing, scoring
+from xclass.reductions.recall_tree import label_counts, routing, scoring, sequential
 from xclass.reductions.recall_tree import reduction as recall_tree
 
 F = np.float32
@@ -392,7 +392,7 @@ def test_lanes_are_apart_where_no_slot_of_theirs_is_met_twice(bits):
         ordinary = [int(slot) * width for slot in rng.choice(1 << (bits - 6), rng.integers(1, 4), replace=False)]
         of_path = [int(slot) for slot in rng.integers(0, 1 << 40, rng.integers(0, 4))]
         place = np.array(ordinary + of_path, np.uint64)
-        apart = scoring._slots_are_distinct(tree, table, place, len(ordinary), len(place), a, scratch, 12, marks)
+        apart = sequential._slots_are_distinct(tree, table, place, len(ordinary), len(place), a, scratch, 12, marks)
         slots = {sub: {(slot + sub) & mask for slot in ordinary} for sub in way}
         slots.update({int(sub): {(slot + int(sub)) & mask for slot in ordinary + of_path} for sub in lanes})
         shared = sum(map(len, slots.values())) > len(set().union(*slots.values()))

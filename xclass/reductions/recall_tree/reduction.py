@@ -64,7 +64,7 @@ from ..core.base import UNSUITED, Reduction, ReductionRecord
 from ..core.calibration import NO_CLASSES, LabelStatistics
 from ..core.contract import BatchTask
 from ..core.spec import LearnerSpec
-from . import label_counts, routing, scoring
+from . import label_counts, routing, scoring, sequential
 from .routing import RecallTreeSettings, RoutingPlan
 from .scoring import SHARDS
 
@@ -387,7 +387,7 @@ class RecallTree(Reduction):
         crosses = self.crosses(batch, every=not self.rule.checked)
         done = 0
         while True:
-            done = scoring.process_sequentially(
+            done = sequential.process(
                 self.tree, self.counts, self.settings, crosses, table, self.rule, batch, task.clock, self.random, plan,
                 done, scratch,
             )  # fmt: skip
