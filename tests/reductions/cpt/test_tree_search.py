@@ -44,10 +44,7 @@ def flat():
 def searches(member, batch, k: int, **settings) -> list[tuple[oracle.Found, int, float]]:
     """Return for each example the labels that a search finds and their probabilities, the nodes opened, and the gap."""
     n, none = batch.n, np.zeros(batch.n, np.int64)
-    output = binary_nodes.TreePredictions(
-        none > 0, np.zeros(n), none.copy(), np.zeros(n), np.zeros((n, k), np.int64), np.zeros((n, k)), none.copy(),
-        np.zeros(n),
-    )  # fmt: skip
+    output = binary_nodes.new_predictions(n, k=k)
     member.settings = member.settings._replace(**settings)
     member.process_rows(batch, none, none > 0, 0, n, output)
     pairs = [list(zip(*row, strict=True)) for row in zip(output.top.tolist(), output.top_p.tolist(), strict=True)]

@@ -11,6 +11,7 @@ from xclass.data import batch_ops
 from xclass.reductions.core import further_passes
 from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.further_passes import FurtherPasses
+from xclass.reductions.core.spec import LearnerUse
 
 
 def test_one_of_32_examples_is_left_out_in_blocks_and_however_batches_are_cut():
@@ -24,7 +25,9 @@ def test_one_of_32_examples_is_left_out_in_blocks_and_however_batches_are_cut():
 def scorers_learn(loss, copy_loss, weight, sure: float) -> bool:
     """Let scorers and their copy have losses in the second pass for an example that the first pass left out."""
     losses = {"scorers": np.zeros(4096), "the copy": np.zeros(4096)}
-    further = FurtherPasses(True, lambda scorers: "the copy", str, lambda ranked: losses[ranked[0]], sure)
+    further = FurtherPasses(
+        LearnerUse(passes=2), lambda scorers: "the copy", str, lambda ranked: losses[ranked[0]], sure
+    )
     further.end_pass("scorers")
     further.begin_pass(1)
     ones = np.ones(4096)

@@ -20,7 +20,7 @@ from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...kernels.constants import LARGEST
 from ...reductions.core.contract import BatchTask
-from ...reductions.cpt import label_tree, wide_nodes
+from ...reductions.cpt import binary_nodes, label_tree, wide_nodes
 from ...reductions.cpt.binary_nodes import TreePredictions
 from ...reductions.cpt.label_tree import DEEPEST, NODES, ClassTree
 from ...reductions.cpt.options import GROWN, SAMPLED, index_bytes, weight_bytes
@@ -200,11 +200,10 @@ def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
 
 def _predicted(learner: ProbabilityTree, batches: Sequence[Batch], label: Int64s, k: int) -> TreePredictions:
     """Return what the trees that are searched predict for their batches, each with k classes of one example."""
-    output = learner.new_output(1, k)
+    output = binary_nodes.new_predictions(len(learner.members), 1, k=k)
     for t in range(learner.number_searched):
         pause()
-        of_tree = TreePredictions(*[array[t] for array in output])
-        learner.members[t].process_rows(batches[t], label, np.zeros(1, bool), 0, 1, of_tree)
+        learner.members[t].process_rows(batches[t], label, np.zeros(1, bool), 0, 1, output.of_tree(t))
     return output
 
 

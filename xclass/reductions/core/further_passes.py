@@ -22,6 +22,7 @@ import numpy as np
 from ...array_types import Bools, Float64s
 from .base import Reduction
 from .contract import BatchTask
+from .spec import LearnerUse
 
 Scorers = TypeVar("Scorers")
 Ranked = TypeVar("Ranked")  # what scorers say of candidates
@@ -61,7 +62,7 @@ class FurtherPasses(Generic[Scorers, Ranked]):
 
     Parameters
     ----------
-    decides : whether the first pass leaves examples out, and the second one decides
+    use : of the learner; of several passes, the first one leaves examples out, and the second one decides
     copied, doubled : functions that return a copy of scorers, and scorers whose table is twice as large
     log_loss : function that returns the log losses of what scorers say, float64[n]
     sure : by how many standard errors the scorers that learn in the second pass must be better than their copy
@@ -69,13 +70,15 @@ class FurtherPasses(Generic[Scorers, Ranked]):
 
     def __init__(
         self,
-        decides: bool,
+        use: LearnerUse,
         copied: Callable[[Scorers], Scorers],
         doubled: Callable[[Scorers], Scorers],
         log_loss: Callable[[Ranked], Float64s],
         sure: float = 0.0,
     ) -> None:
-        self._decides, self._copied, self._doubled = decides, copied, doubled
+        # an averaged learner cannot decide, because it does not keep the scorers of the first pass
+        self._decides = use.passes > 1 and not use.testing and not use.averaged
+        self._copied, self._doubled = copied, doubled
         self._log_loss, self._sure = log_loss, sure
         self._number = 0  # of this pass over the data, from 0
         self._examples = 0  # of this pass so far

@@ -29,6 +29,7 @@ from .label_tree import ClassTree
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 ROOT_12 = np.float32(math.sqrt(12.0))
 RANDOM = -1.0  # for `TreeSettings.alpha`
+FORMS = 2  # of a batch: trees see them in turn, tree 0 that with weighted features, tree 1 that without
 
 
 class TreeSettings(NamedTuple):
@@ -66,6 +67,17 @@ class TreePredictions(NamedTuple):
     top_p: Float64s  # float64[n, k], their probabilities
     opened: Int64s  # int64[n], nodes opened by the search
     gap: Float64s  # float64[n], bound on the probability of a label that should be listed but is not, else 0
+
+    def of_tree(self, t: int) -> TreePredictions:
+        """Return those of tree t, if the first index of all arrays is the number of a tree."""
+        return TreePredictions(*[array[t] for array in self])
+
+
+def new_predictions(*shape: int, k: int) -> TreePredictions:
+    """Return predictions to be written, of n examples (`shape` is n) or of trees, too (trees, n)."""
+    known, regressors, opened = np.zeros(shape, bool), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    p, loss, gap, top = np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros((*shape, k), np.int64)
+    return TreePredictions(known, p, regressors, loss, top, np.zeros((*shape, k)), opened, gap)
 
 
 # -- kernels

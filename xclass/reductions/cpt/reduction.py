@@ -62,6 +62,7 @@ from .options import (
 from .tree_member import Member
 
 _find = DirectCall(tagged_words, "mark_known")
+MOST_RESERVED = 1 << 20  # labels for which trees reserve space at first
 FEWEST_LEAVES = 2  # without which the root has no regressor
 
 
@@ -119,12 +120,13 @@ class ProbabilityTree(Reduction):
         doublings = o.max_doublings or 0
         if "max_doublings" in spec.given and not spec.loaded:
             check_doublings(o, bits)
+        self.capacity = min(o.cpt, MOST_RESERVED)
         self.members = []
         for t in range(o.trees):
             member_settings = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
             seed = (spec.seed + t) % 2**64
             member = Member(
-                min(o.cpt, 1 << 20), tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed, doublings,
+                self.capacity, tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed, doublings,
                 self.weights_only, o.momentum or 0.0,
             )  # fmt: skip
             self.members.append(member)
@@ -187,8 +189,7 @@ class ProbabilityTree(Reduction):
 
     def end_preview(self) -> None:
         assert self.sample is not None
-        capacity = min(self.options.cpt, 1 << 20)
-        trees = self.sample.trees([int(member.random[0]) for member in self.members], self.share, capacity)
+        trees = self.sample.trees([int(member.random[0]) for member in self.members], self.share, self.capacity)
         if trees:
             self._set_trees(trees)
             classes = (int(trees[0].size[NODES]) + 1) // 2
@@ -223,8 +224,8 @@ class ProbabilityTree(Reduction):
             task.plan = self.frequencies.weighted(task.batch, task.learned() & (not self.repeats))
 
     def batch_of_tree(self, t: int, batch: Batch, weighted: Batch) -> Batch:
-        """Return what tree t sees: every second tree, beginning with the first, sees weighted features."""
-        return weighted if t % 2 == 0 else batch
+        """Return what tree t sees."""
+        return (weighted, batch)[t % binary_nodes.FORMS]
 
     def _process_batch(self, task: BatchTask) -> None:
         """Predict with the trees, learn from the batch and finish the task."""
@@ -236,7 +237,7 @@ class ProbabilityTree(Reduction):
     def process_rows(self, task: BatchTask, plan: TreePlan, begin: int, end: int, count: int) -> None:
         """Let the first `count` trees predict the examples begin..end-1 and learn from them."""
         batches = [self.batch_of_tree(t, task.batch, plan.weighted.batch) for t in range(count)]
-        by_tree = [TreePredictions(*[array[t] for array in plan.output]) for t in range(count)]
+        by_tree = [plan.output.of_tree(t) for t in range(count)]
 
         def learn(t: int, a: int, b: int) -> None:
             member, given = self.members[t], (batches[t], plan.label, plan.learns, a, b, by_tree[t])
@@ -275,7 +276,8 @@ class ProbabilityTree(Reduction):
 
     def begin(self, task: BatchTask) -> TreePlan:
         batch, n = task.batch, task.batch.n
-        output, no_labels = self.new_output(n, self.proposals), (np.empty(0, np.int64), np.empty(0))
+        output = binary_nodes.new_predictions(len(self.members), n, k=self.proposals)
+        no_labels = np.empty(0, np.int64), np.empty(0)
         listed = [[no_labels] * n for _ in self.members] if self.listing_options.probabilities else None
         weighted = task.plan or document_frequency.not_weighted(batch)
         return TreePlan(weighted, label_arrays.whole(batch), task.learned(), output, listed)
@@ -298,15 +300,6 @@ class ProbabilityTree(Reduction):
             top, top_p = self.vote(batches, output, self.listing_options.top_k or 1, score_candidates=not task.learn)
             p = output.p.mean(axis=0)
         self._finish(task, output, p, top, top_p)
-
-    def new_output(self, n: int, k: int) -> TreePredictions:
-        """Return arrays for the results of all trees, with the number of the tree as the first index."""
-        trees = len(self.members)
-        return TreePredictions(
-            np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
-            np.zeros((trees, n, k), np.int64), np.zeros((trees, n, k)), np.zeros((trees, n), np.int64),
-            np.zeros((trees, n)),
-        )  # fmt: skip
 
     def vote(
         self, batches: list[Batch], predictions: TreePredictions, best: int, score_candidates: bool

@@ -91,9 +91,7 @@ class Multiclass(ProbabilityTree):
         self.searched = SearchedTrees(o.trees) if self.has_index and o.trees > 1 else None
         self.stages += [self.propose, self._rerank]
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
-        # an averaged learner cannot decide, because it does not keep the scorers of the first pass
-        decides = spec.passes > 1 and not spec.testing and not spec.averaged
-        self.passes = FurtherPasses(decides, reranking.copied, reranking.with_double_capacity, reranking.log_loss)
+        self.passes = FurtherPasses(spec, reranking.copied, reranking.with_double_capacity, reranking.log_loss)
         self.rank_kernel = DirectCall(reranking, "rank")
         self.pool, self._combine = opinion_pool.new_state(), DirectCall(opinion_pool, "combine")
         self.has_features, self.constants = False, int(spec.constant)
@@ -179,8 +177,7 @@ class Multiclass(ProbabilityTree):
         task.plan = plan
 
     def _try_tree(self, t: int, batch: Batch, plan: MulticlassPlan, rows: Int64s) -> None:
-        output, label = self.new_output(len(rows), self.proposals), plan.label[rows]
-        of_tree = TreePredictions(*[array[t] for array in output])
+        of_tree, label = binary_nodes.new_predictions(len(rows), k=self.proposals), plan.label[rows]
         chosen = batch_ops.pick([(batch, rows)])
         self.members[t].process_rows(chosen, label, plan.learns[rows], 0, len(rows), of_tree)
         plan.tried[t, rows] = (of_tree.top == label[:, None]).any(axis=1)

@@ -49,6 +49,7 @@ from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import bare, jit
 from ...model.archive import Archive
 from ..core import label_arrays, probabilities
+from ..cpt.binary_nodes import FORMS
 from . import feature_index
 
 DELTA = np.float32(0.003)
@@ -258,7 +259,7 @@ def _tree_features(
             if top[t, i, j] > 0:
                 least = top_p[t, i, j]
                 rest -= least / trees
-                scratch.rest[t % 2] -= least / ((trees + 1 - t % 2) // 2)
+                scratch.rest[t % FORMS] -= least / ((trees + 1 - t % FORMS) // FORMS)
         least = math.log(max(least, LEAST_PROBABILITY))
         for c in range(size):
             log_p = least
@@ -341,8 +342,8 @@ def _other_probability(
     state = scorers.state
     sums = (0.0, 0.0)
     for t in range(trees):
-        sums = (sums[0] + tree_p[t, j], sums[1]) if t % 2 == 0 else (sums[0], sums[1] + tree_p[t, j])
-    first, second = sums[0] / ((trees + 1) // 2), sums[1] / max(trees // 2, 1)
+        sums = (sums[0] + tree_p[t, j], sums[1]) if t % FORMS == 0 else (sums[0], sums[1] + tree_p[t, j])
+    first, second = sums[0] / ((trees + 1) // FORMS), sums[1] / max(trees // FORMS, 1)
     share = 1.0 / (1.0 + fast_math.exp(-state[0, MIXTURE])) if trees > 1 else 1.0
     p = share * first + (1.0 - share) * second
     rest = share * scratch.rest[0] + (1.0 - share) * scratch.rest[1]

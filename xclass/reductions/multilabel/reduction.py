@@ -108,8 +108,7 @@ class Multilabel(label_lists.MultilabelLearner):
         self.scorers = ranking.with_labels(scorers, expected)
         self.largest_step = finite.largest_step(1.0)
         self.scales_examples = True
-        decides = spec.passes > 1 and not spec.testing and not spec.averaged
-        self.passes = FurtherPasses(decides, ranking.copied, ranking.with_double_capacity, ranking.log_loss, SURE)
+        self.passes = FurtherPasses(spec, ranking.copied, ranking.with_double_capacity, ranking.log_loss, SURE)
         self.stages = [self.prepare, self.propose, self._rank]
         self.rank_kernel = DirectCall(ranking, "rank")
 
