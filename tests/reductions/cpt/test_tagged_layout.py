@@ -189,7 +189,7 @@ def test_doubling_moves_words_and_changes_no_prediction():
         before = go_through(model, TEST, learn=False, top_k=5)
         first, used = sizes(model), in_use(model)
         for times in range(1, tagged_words.MOST_DOUBLINGS + 1):
-            for member in model.core.reduction.members:
+            for member in model.core.reduction.trees.members:
                 member.weights = member.weights._replace(words=tagged_words.doubled(member.weights.words))
             model.core.reduction.scorers = reranking.with_double_capacity(model.core.reduction.scorers)
             assert doublings(model) == [times] * 3

@@ -24,7 +24,7 @@ def flat():
     """Return a tree whose probabilities are spread, examples, and what the oracles know of both."""
     batch = harness.batch_of(harness.configure("--cpt", CLASSES, "-b", 18), TEST)
     with trained("cpt", CLASSES, TEXT, bits=18) as model:
-        member, trees = model.core.reduction.members[0], []
+        member, trees = model.core.reduction.trees.members[0], []
         nodes = int(member.tree.size[binary_nodes.NODES])
         left, label, place = (
             array[:nodes].tolist() for array in (member.tree.left, member.tree.label, member.tree.place)

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,12 +21,12 @@ from ...data.batch import Batch
 from ...explain.records import ExplainedClass, Reasons, Share, Turn
 from ...kernels.constants import LARGEST
 from ...reductions.core.contract import BatchTask
-from ...reductions.cpt import binary_nodes, label_tree, wide_nodes
+from ...reductions.cpt import label_tree, wide_nodes
 from ...reductions.cpt.binary_nodes import TreePredictions
+from ...reductions.cpt.ensemble import Member, TreePlan
 from ...reductions.cpt.label_tree import DEEPEST, NODES, ClassTree
 from ...reductions.cpt.options import GROWN, SAMPLED, index_bytes, weight_bytes
 from ...reductions.cpt.reduction import ProbabilityTree
-from ...reductions.cpt.tree_member import Member
 from ...reductions.means.reduction import Means
 from ...reductions.multiclass import feature_index, opinion_pool, reranking
 from ...reductions.multiclass.opinion_pool import LEAST as LEAST_OPINION
@@ -36,6 +37,7 @@ from . import means, views
 from .reasons import NOTHING, chosen, later, of_regressor, scaled, score_of, shares_of
 from .views import NodeView, TreeNode
 
+TreeLearner: TypeAlias = ProbabilityTree | Multiclass
 LEAST = 1e-300  # probabilities are at least this when trees vote, see `binary_nodes.vote`
 OPINIONS = (  # o(y) that are no sum over features: index, part, name
     (reranking.MEAN, "trees", "mean log probability"),
@@ -46,11 +48,11 @@ OPINIONS = (  # o(y) that are no sum over features: index, part, name
 )
 
 
-def banner(learner: ProbabilityTree) -> list[str]:
+def banner(learner: TreeLearner) -> list[str]:
     o = learner.options
     lines = [f"Trees: {o.trees}, {o.cpt_arity} branches per node", *_tree_origin(learner)]
     if o.rerank:
-        index = f" and {o.index_candidates} from the index" if learner.has_index else ""
+        index = f" and {o.index_candidates} from the index" if index_bytes(o) else ""
         lines.append(f"Candidates: {o.candidates} per tree{index}; one scorer per class decides")
     elif o.trees > 1:
         lines.append(f"Candidates: {o.candidates} per tree; the trees vote")
@@ -58,44 +60,44 @@ def banner(learner: ProbabilityTree) -> list[str]:
     may_grow = o.max_doublings and not learner.testing
     most = weight_bytes(o, learner.bits) << o.max_doublings if may_grow else 0
     lines.append(in_words.growing(number, learner.bits, most))
-    if learner.has_index:
+    if index_bytes(o):
         memory = in_words.size(index_bytes(o))
         lines.append(f"Index: {o.index_slots} classes for each of 2^{o.index_bits} features, at most {memory}")
     return lines
 
 
-def _tree_origin(learner: ProbabilityTree) -> list[str]:
+def _tree_origin(learner: TreeLearner) -> list[str]:
     """Return the line about how trees are built, for the banner; none for the default and for a loaded model."""
     o = learner.options
     if o.cpt_tree in SAMPLED:
         examples = f"the first {o.tree_sample:,} examples" if o.tree_sample else "all examples"
         basis = "similar classes" if o.cpt_tree == "kmeans" else "class frequencies"
-        return [f"Tree built from: {basis} in {examples}"] if learner.sample is not None else []
+        return [f"Tree built from: {basis} in {examples}"] if learner.preview_sample is not None else []
     if o.cpt_tree in GROWN:
         places = {"balanced": ["Classes placed: by balance alone"], "random": ["Classes placed: at random"]}
         return places.get(o.cpt_tree, [])
     return [] if learner.loaded else [f"Tree built from: {o.cpt_tree}"]
 
 
-def learning_lines(learner: ProbabilityTree, binary: gd.BinaryOptions) -> list[str]:
+def learning_lines(learner: TreeLearner, binary: gd.BinaryOptions) -> list[str]:
     scorers = f" for trees, {learner.options.rerank_rate:g} for scorers" if learner.options.rerank else ""
     rule = "plain gradient descent" if binary.sgd else "AdaGrad"
     return [f"Learning rate: {binary.learning_rate:g}{scorers} ({rule})", in_words.loss(binary)]
 
 
-def _means_alone(learner: ProbabilityTree) -> Means | None:
+def _means_alone(learner: TreeLearner) -> Means | None:
     """Return the class means of a learner that has learned nothing but dense rows, else None."""
     if not isinstance(learner, Multiclass) or learner.has_features or learner.means.classes is None:
         return None
     return learner.means
 
 
-def summary(learner: ProbabilityTree) -> list[str]:
+def summary(learner: TreeLearner) -> list[str]:
     alone = _means_alone(learner)
     if alone is not None:
         return means.summary(alone)
     known, shares = figures(learner), []
-    depth = max(int(member.tree.size[DEEPEST]) for member in learner.members)
+    depth = max(int(member.tree.size[DEEPEST]) for member in learner.trees.members)
     if isinstance(learner, Multiclass) and learner.label_weight > 0:
         shares.append(f"label not proposed (routing error) = {known['routing_error']:.6f}")
         shares.append(f"label proposed, not chosen (scoring error) = {known['scoring_error']:.6f}")
@@ -117,7 +119,7 @@ def _beside_trees(learner: Multiclass) -> list[str]:
     return [*means.facts_of_rows(learner.means), *searched]
 
 
-def figures(learner: ProbabilityTree) -> dict[str, float]:
+def figures(learner: TreeLearner) -> dict[str, float]:
     alone = _means_alone(learner)
     if alone is not None:
         return alone.report.figures()
@@ -125,20 +127,20 @@ def figures(learner: ProbabilityTree) -> dict[str, float]:
     if isinstance(learner, Multiclass) and learner.label_weight > 0:
         figures["routing_error"] = learner.not_proposed / learner.label_weight
         figures["scoring_error"] = learner.not_chosen / learner.label_weight
-    figures["classes_in_tree"] = (int(learner.members[0].tree.size[NODES]) + 1) // 2
-    nodes = sum(int(member.tree.size[NODES]) for member in learner.members)
-    depths = np.concatenate([label_tree.depths(member.tree) for member in learner.members])
+    figures["classes_in_tree"] = (int(learner.trees.members[0].tree.size[NODES]) + 1) // 2
+    nodes = sum(int(member.tree.size[NODES]) for member in learner.trees.members)
+    depths = np.concatenate([label_tree.depths(member.tree) for member in learner.trees.members])
     return {**figures, **views.figures(nodes, depths)}
 
 
-def outline(learner: ProbabilityTree, levels: int) -> Iterator[TreeNode]:
-    for t, member in enumerate(learner.members):
+def outline(learner: TreeLearner, levels: int) -> Iterator[TreeNode]:
+    for t, member in enumerate(learner.trees.members):
         if member.tree.size[NODES]:
             look = partial(_node_view, member.tree)
             yield from views.preorder(0, levels, look, learner.node_name(t))
 
 
-def class_counts(learner: ProbabilityTree) -> tuple[Int64s, Float64s] | None:
+def class_counts(learner: TreeLearner) -> tuple[Int64s, Float64s] | None:
     alone = _means_alone(learner)
     if alone is not None:
         return means.class_counts(alone)
@@ -149,7 +151,7 @@ def class_counts(learner: ProbabilityTree) -> tuple[Int64s, Float64s] | None:
     return index.classes.label[:size], index.weight[:size]
 
 
-def feature_counts(learner: ProbabilityTree, index: UInt32s) -> Float64s | None:
+def feature_counts(learner: TreeLearner, index: UInt32s) -> Float64s | None:
     """Return the weight of the learned examples with each feature, None if they are not counted or packed."""
     if learner.frequencies is None or len(learner.frequencies.bitmap):  # packed counts belong to other slots
         return None
@@ -163,23 +165,22 @@ def _node_view(tree: ClassTree, a: int) -> NodeView:
     return NodeView((left, left + 1), facts={"leaves": int(tree.leaves[a])})
 
 
-def word_tables(learner: ProbabilityTree) -> dict[str, Words]:
-    tables = {f"tree{t}": member.weights.words for t, member in enumerate(learner.members)}
+def word_tables(learner: TreeLearner) -> dict[str, Words]:
+    tables = {f"tree{t}": member.weights.words for t, member in enumerate(learner.trees.members)}
     return {**tables, "scorers": learner.scorers.weights.words} if isinstance(learner, Multiclass) else tables
 
 
-def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
+def explain(learner: TreeLearner, batch: Batch, k: int) -> Reasons:
     task = BatchTask(batch, False, np.zeros(1))
     learner.prepare(task)
     batch, plan = task.batch, learner.begin(task)
-    batches = [learner.batch_of_tree(t, batch, plan.weighted.batch) for t in range(len(learner.members))]
-    paths = [TreePaths(learner.members[t], seen, learner.node_name(t), t) for t, seen in enumerate(batches)]
+    paths = [TreePaths(one, plan.batch_of(t), learner.node_name(t), t) for t, one in enumerate(learner.trees.members)]
     if isinstance(learner, Multiclass):
         assert isinstance(plan, MulticlassPlan)  # which it makes
         if plan.rows_alone:
             return means.explain(learner.means, batch, k)
         pause()
-        learner.process_rows(task, plan, 0, 1, learner.number_searched)
+        learner.trees.propose(learner.share, plan, [(0, 1)], learner.number_searched)
         learner.add_candidates(task, plan)
         if not batch.columns:
             return _of_scorers(learner, batch, plan, paths, k)
@@ -189,35 +190,35 @@ def explain(learner: ProbabilityTree, batch: Batch, k: int) -> Reasons:
         if rows is not None and (batch.dense.any() or len(batch.index) == learner.constants):
             of_rows = means.explain(learner.means, batch, rows.compared)
         return _pooled(learner.pool, [of_features, of_rows], ["features", "rows"], float(batch.label[0]), k)
-    if len(batches) == 1:  # the search for k classes may find others than that for one
-        found = [_predicted(learner, batches, plan.label, size).top[0, 0].tolist() for size in (1, k)]
+    if len(paths) == 1:  # the search for k classes may find others than that for one
+        found = [_predicted(learner, plan, size).top[0, 0].tolist() for size in (1, k)]
         ranked = np.array(list(dict.fromkeys([*found[0], *found[1]])))
     else:
-        output = _predicted(learner, batches, plan.label, max(learner.options.candidates, k))
-        ranked = learner.vote(batches, output, output.top[:, 0].size, True)[0][0]
-    return _of_trees(learner, batches, paths, ranked[ranked > 0], float(batch.label[0]), k)
+        output = _predicted(learner, plan, max(learner.options.candidates, k))
+        ranked = learner.trees.vote(learner.share, plan, output, output.top[:, 0].size, [(0, 1)])[0][0]
+    return _of_trees(learner, plan, paths, ranked[ranked > 0], float(batch.label[0]), k)
 
 
-def _predicted(learner: ProbabilityTree, batches: Sequence[Batch], label: Int64s, k: int) -> TreePredictions:
-    """Return what the trees that are searched predict for their batches, each with k classes of one example."""
-    output = binary_nodes.new_predictions(len(learner.members), 1, k=k)
+def _predicted(learner: TreeLearner, plan: TreePlan, k: int) -> TreePredictions:
+    """Return what the trees that are searched predict, each with k classes of the only example."""
+    output = learner.trees.new_predictions(1, k)
     for t in range(learner.number_searched):
         pause()
-        learner.members[t].process_rows(batches[t], label, np.zeros(1, bool), 0, 1, output.of_tree(t))
+        learner.trees.members[t].process_rows(plan.batch_of(t), plan.label, np.zeros(1, bool), 0, 1, output.of_tree(t))
     return output
 
 
 def _of_trees(
-    learner: ProbabilityTree, batches: Sequence[Batch], paths: Sequence[TreePaths], ranked: Int64s, label: float, k: int
+    learner: TreeLearner, plan: TreePlan, paths: Sequence[TreePaths], ranked: Int64s, label: float, k: int
 ) -> Reasons:
     """Explain a prediction by the probabilities of classes, `ranked` (int64[n]) in the order that the trees propose."""
-    members = learner.members
+    members = learner.trees.members
     known = [*ranked.tolist()]
     if label > 0 and label not in known:
         known.append(int(label))
     p = np.zeros((len(members), len(known)))
-    for member, seen, of_tree in zip(members, batches, p, strict=True):
-        member.candidate_probabilities(seen, 0, 1, np.array([known], np.int64), of_tree[None, :])
+    for t, member in enumerate(members):
+        member.candidate_probabilities(plan.batch_of(t), 0, 1, np.array([known], np.int64), p[t : t + 1])
     voting = len(members) > 1
     shown = {*known[:k], label}
 

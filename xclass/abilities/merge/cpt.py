@@ -29,7 +29,7 @@ from .sources import CONTINUE, Sources, add_up, average, check_names, not_contin
 SAME_FEATURES = "give --normalize_features {advice} when both are trained, or train both from one base"
 
 
-def merge(target: ProbabilityTree, sources: Sources) -> list[str]:
+def merge(target: ProbabilityTree | Multiclass, sources: Sources) -> list[str]:
     check_names(sources)
     _check_features(sources)
     notes = _merge_trees(target, sources)
@@ -71,25 +71,25 @@ def _merged_weights(target: SharedWeights, sources: Sources) -> SharedWeights:
 # -- trees
 
 
-def _merge_trees(target: ProbabilityTree, sources: Sources) -> list[str]:
+def _merge_trees(target: ProbabilityTree | Multiclass, sources: Sources) -> list[str]:
     """Set the trees of the new learner and their weights; return notes."""
     learners, base = sources.learners, sources.base
-    own = [[one.members[t].tree for one in learners] for t in range(len(target.members))]
+    own = [[one.trees.members[t].tree for one in learners] for t in range(len(target.trees))]
     grown = [max(several, key=lambda tree: int(tree.size[NODES])) for several in own]
     for k, path in enumerate(sources.paths):
-        if not all(parts.extends(several[k], old.tree) for several, old in zip(own, base.members, strict=True)):
+        if not all(parts.extends(several[k], old.tree) for several, old in zip(own, base.trees.members, strict=True)):
             raise not_continued(path, sources.base_path, "its trees have not grown from those of the base")
     if not all(parts.extends(tree, one) for tree, several in zip(grown, own, strict=True) for one in several):
         return _take_in_turn(target, sources)
-    for t, (member, tree) in enumerate(zip(target.members, grown, strict=True)):
-        of_tree = sources._replace(learners=[one.members[t] for one in learners], base=base.members[t])
+    for t, (member, tree) in enumerate(zip(target.trees.members, grown, strict=True)):
+        of_tree = sources._replace(learners=[one.trees.members[t] for one in learners], base=base.trees.members[t])
         member.tree = tree
         member.weights = _merged_weights(member.weights, of_tree.of("weights"))
-        member.random[:] = learners[0].members[t].random
+        member.random[:] = learners[0].trees.members[t].random
     return []
 
 
-def _take_in_turn(target: ProbabilityTree, sources: Sources) -> list[str]:
+def _take_in_turn(target: ProbabilityTree | Multiclass, sources: Sources) -> list[str]:
     """Take the trees from the models in turn; return a note about it."""
     models, paths = len(sources.learners), sources.paths
     if not (isinstance(target, Multiclass) and target.index is not None):
@@ -97,13 +97,13 @@ def _take_in_turn(target: ProbabilityTree, sources: Sources) -> list[str]:
             f"{' and '.join(paths[:2])} have different trees, whose nodes do not correspond; {CONTINUE}, or give all "
             "the same tree, a file of --save_tree, as --cpt_tree"
         )
-    labels = np.unique(np.concatenate([parts.leaves(one.members[0].tree) for one in sources.learners])).tolist()
-    for t, member in enumerate(target.members):
-        source = sources.learners[t % models].members[t]
+    labels = np.unique(np.concatenate([parts.leaves(one.trees.members[0].tree) for one in sources.learners])).tolist()
+    for t, member in enumerate(target.trees.members):
+        source = sources.learners[t % models].trees.members[t]
         member.tree = parts.with_missing(source.tree, labels)
         member.weights = source.weights
         member.random[:] = source.random
-    used = min(models, len(target.members))
+    used = min(models, len(target.trees))
     without = f", and {models - used} of {models} models contribute no tree" if used < models else ""
     return [
         "the models have different trees, so each tree of the merged model comes from one model and has learned from "

@@ -58,6 +58,12 @@ class MessageConsole(Protocol):
     def step(self) -> None: ...
 
 
+class PreviewSample(Protocol):
+    """Collect examples before any is learned."""
+
+    examples: float  # how many to collect, infinitely many for all of the data
+
+
 class Reduction(ABC):
     """Define the interface of learners and its defaults.
 
@@ -75,6 +81,7 @@ class Reduction(ABC):
     names: Sequence[str] = ()  # names of the classes, if labels are names; the list grows when new classes occur
     highest_placed: int = 0  # the highest label that has a leaf although no example of it was learned, 0 for none
     seen: Seen | None = None  # the labels that were seen, if the learner numbers them as they occur
+    preview_sample: PreviewSample | None = None  # what the preview fills, None if there is none
     workers: int | None = None  # number of threads that `share` may use, None for one per processor
     # number of examples whose label is outside the range of classes, which were not learned; see `classes_of`
     outside: int = 0
@@ -120,7 +127,7 @@ class Reduction(ABC):
     @property
     def awaited(self) -> float:
         """Return how many examples to preview before any is learned: infinitely many for all data, 0 for no preview."""
-        return 0
+        return 0 if self.preview_sample is None else self.preview_sample.examples
 
     def preview(self, task: BatchTask) -> bool:
         """Read the examples of a batch, before any stage is called; return whether more are needed."""

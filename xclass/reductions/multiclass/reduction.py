@@ -16,15 +16,15 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
 from ...array_types import Bools, Int64s, UInt32s
-from ...binary import loss
+from ...binary import finite, loss
 from ...data import batch_ops
-from ...data.batch import HIGHEST_LABEL, Batch
+from ...data.batch import HIGHEST_LABEL
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.archive import Archive
@@ -34,9 +34,9 @@ from ..core.contract import BatchTask, empty_task
 from ..core.further_passes import FurtherPasses
 from ..core.spec import LabelRange, LearnerSpec, LearnerUse
 from ..cpt import binary_nodes
-from ..cpt.binary_nodes import TreePredictions
+from ..cpt.ensemble import TreePlan
 from ..cpt.options import GROWN, SUPPORTED_OPTIONS, CptOptions, resolve_defaults, table_bits
-from ..cpt.reduction import ProbabilityTree, TreePlan
+from ..cpt.reduction import ProbabilityTree, TreeLearner
 from ..means import reduction as means
 from . import feature_index, opinion_pool, reranking
 from .opinion_pool import Listed
@@ -50,8 +50,9 @@ NO_CANDIDATES = feature_index.no_opinions(np.empty((0, 0), np.int64))
 class MulticlassPlan(TreePlan):
     """Hold what the stages need to know about n examples, and what they write."""
 
-    left_out: Bools  # bool[n], whether the first pass leaves the example out
-    tried: Bools  # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
+    left_out: Bools = field(init=False)  # bool[n], whether the first pass leaves the example out
+    # bool[trees, n], whether a tree that is not searched proposes the label of an example that it learns
+    tried: Bools = field(init=False)
     rows_alone: bool = False  # whether nothing is learned but dense rows
     opinions: feature_index.Opinions = NO_CANDIDATES
     by_rows: means.BestClasses | None = None  # what the means say of dense rows
@@ -61,7 +62,7 @@ class MulticlassPlan(TreePlan):
         return reranking.ProposedClasses(self.output.top, self.output.top_p, self.output.p, self.opinions)
 
 
-class Multiclass(ProbabilityTree):
+class Multiclass(TreeLearner):
     """Learn trees, an index, scorers of classes, and class means of dense rows (`--multiclass`, `--cpt --rerank`).
 
     Attributes
@@ -77,19 +78,20 @@ class Multiclass(ProbabilityTree):
     tallied = ("label_weight", "not_proposed", "not_chosen")
 
     def __init__(self, spec: LearnerSpec) -> None:
-        self.means = means.Means(replace(spec, name="means", options=means.MeansOptions(means=spec.options.cpt)))
-        super().__init__(spec)
-        o = self.options
+        o: CptOptions = spec.options
+        self.means = means.Means(replace(spec, name="means", options=means.MeansOptions(means=o.cpt)))
+        super().__init__(spec, cut=o.candidate_cut, counts=bool(o.index_slots))
+        self.largest_step = min(self.largest_step, finite.largest_step(o.rerank_rate))
         bits, kind = table_bits(o, self.bits)[1], loss.CODES[spec.binary.loss_function]
         self.new_scorers = partial(
             reranking.new_scorers, bits, kind, o.rerank_rate, spec.constant, o.max_doublings or 0, self.weights_only
         )
         self.scorers = self.new_scorers()
         self.index: feature_index.FeatureIndex | None = None
-        if self.has_index:
+        if o.index_slots:
             self.index = feature_index.FeatureIndex(o.index_bits, o.index_slots, o.index_candidates, self.weights_only)
-        self.searched = SearchedTrees(o.trees) if self.has_index and o.trees > 1 else None
-        self.stages += [self.propose, self._rerank]
+        self.searched = SearchedTrees(o.trees) if self.index is not None and o.trees > 1 else None
+        self.stages += [self._process_batch, self.propose, self._rerank]
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.passes = FurtherPasses(spec, reranking.copied, reranking.with_double_capacity, reranking.log_loss)
         self.rank_kernel = DirectCall(reranking, "rank")
@@ -125,9 +127,9 @@ class Multiclass(ProbabilityTree):
         return super().number_searched if self.searched is None else self.searched.now
 
     def begin(self, task: BatchTask) -> MulticlassPlan:
-        own = vars(super().begin(task))
-        left_out, own["learns"] = self.passes.begin(task)
-        plan = MulticlassPlan(**own, left_out=left_out, tried=np.zeros(own["output"].p.shape, bool))
+        plan = self.new_plan(task, MulticlassPlan)
+        plan.left_out, plan.learns = self.passes.begin(task)
+        plan.tried = np.zeros(plan.output.p.shape, bool)
         if not self.has_features:
             self._look_for_features(task, plan)
         return plan
@@ -160,7 +162,7 @@ class Multiclass(ProbabilityTree):
 
     def _process_batch(self, task: BatchTask) -> None:
         """Let the trees propose labels and learn from the batch; those that are not searched learn from some rows."""
-        plan, n, trees = self.begin(task), task.batch.n, len(self.members)
+        plan, n, trees = self.begin(task), task.batch.n, len(self.trees)
         searched, rows = np.full(n, self.number_searched), np.empty(0, np.int64)
         if self.searched is not None and task.learn and not self.repeats:
             searched, rows = self.searched.begin(plan.learns)
@@ -168,27 +170,19 @@ class Multiclass(ProbabilityTree):
         for begin, end in itertools.pairwise(cuts):
             count = int(searched[begin]) if n else trees
             if not plan.rows_alone:
-                self.process_rows(task, plan, begin, end, count)
+                ranges = [(begin, end)] if task.learn else self.thread_ranges(end)
+                self.trees.propose(self.share, plan, ranges, count)
             in_range = rows[(rows >= begin) & (rows < end)]
             for t in range(count, trees) if len(in_range) else ():
-                batch = self.batch_of_tree(t, task.batch, plan.weighted.batch)
-                self._try_tree(t, batch, plan, in_range)
-        self.list_labels(task, plan.distributions)
+                self._try_tree(t, plan, in_range)
+        task.class_lists = plan.class_lists
         task.plan = plan
 
-    def _try_tree(self, t: int, batch: Batch, plan: MulticlassPlan, rows: Int64s) -> None:
+    def _try_tree(self, t: int, plan: MulticlassPlan, rows: Int64s) -> None:
         of_tree, label = binary_nodes.new_predictions(len(rows), k=self.proposals), plan.label[rows]
-        chosen = batch_ops.pick([(batch, rows)])
-        self.members[t].process_rows(chosen, label, plan.learns[rows], 0, len(rows), of_tree)
+        chosen = batch_ops.pick([(plan.batch_of(t), rows)])
+        self.trees.members[t].process_rows(chosen, label, plan.learns[rows], 0, len(rows), of_tree)
         plan.tried[t, rows] = (of_tree.top == label[:, None]).any(axis=1)
-
-    def new_opinions(self, output: TreePredictions) -> feature_index.Opinions:
-        """Return the candidates of the trees, with place for those of the index and its opinion of each."""
-        trees, n, k = output.top.shape
-        added = self.options.index_candidates if self.index is not None else 0
-        candidates = np.zeros((n, trees * k + added), np.int64)
-        binary_nodes.union_of_candidates(output.top, candidates)
-        return feature_index.no_opinions(candidates)
 
     def warm_ups(self, learn: bool) -> dict[str, Callable[[], None]]:
         """Return one function that compiles the kernels of the trees, and one for the other stages if there are any."""
@@ -216,7 +210,10 @@ class Multiclass(ProbabilityTree):
 
     def add_candidates(self, task: BatchTask, plan: MulticlassPlan) -> None:
         """Add the candidates of the index, if any, to those of the trees and learn from the batch."""
-        index, plan.opinions = self.index, self.new_opinions(plan.output)
+        (trees, n, k), index = plan.output.top.shape, self.index
+        candidates = np.zeros((n, trees * k + (self.options.index_candidates if index is not None else 0)), np.int64)
+        binary_nodes.union_of_candidates(plan.output.top, candidates)
+        plan.opinions = feature_index.no_opinions(candidates)
         if index is None:
             return
         if task.learn:
@@ -242,7 +239,7 @@ class Multiclass(ProbabilityTree):
         if self.listing_options.probabilities:
             assert task.class_lists is not None  # made by the previous stage
             task.class_lists = reranking.with_reranked(task.class_lists, ranked)
-        self._finish(task, plan.output, ranked.p, ranked.top, ranked.top_p)
+        self.finish(task, plan.output, ranked.p, ranked.top, ranked.top_p)
         self._add_errors(task, ranked.inside)
 
     def _count_proposed(self, task: BatchTask, plan: MulticlassPlan) -> None:
@@ -341,7 +338,7 @@ def check_arrays(spec: LearnerSpec, arrays: Arrays) -> None:
         feature_index.check_sizes(arrays, spec.options.index_slots, spec.options.index_bits)
 
 
-def build(spec: LearnerSpec) -> ProbabilityTree:
+def build(spec: LearnerSpec) -> TreeLearner:
     """Return a learner of trees, with scorers if options ask for them."""
     return Multiclass(spec) if spec.options.rerank else ProbabilityTree(spec)
 

@@ -60,10 +60,11 @@ class LabelTree(MultilabelLearner):
     ----------
     tree, nodes : the tree and its regressors; replaced by larger ones when they are full
     frequencies : in how many examples each feature occurs, by which features are weighted
-    sample : examples collected for building the tree, None if none are needed
+    preview_sample : examples collected for building the tree, None if none are needed
     """
 
     frequencies: document_frequency.DocumentFrequencies
+    preview_sample: sampled_tree.TreeSample | None = None
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: PltOptions = spec.options
@@ -81,9 +82,8 @@ class LabelTree(MultilabelLearner):
         self.random = np.array([spec.seed], np.uint64)
         self.largest_step = finite.largest_step(1.0)
         self.names = spec.names
-        self.sample: sampled_tree.TreeSample | None = None
         if not spec.loaded and not spec.testing and o.plt_tree == SAMPLED:
-            self.sample = sampled_tree.TreeSample(o.tree_sample)
+            self.preview_sample = sampled_tree.TreeSample(o.tree_sample)
         elif not spec.loaded and o.plt_tree not in GROWN:
             self._set_tree(self._read(o.plt_tree), words)
         self.stages = [self.prepare, self._process_batch]
@@ -93,22 +93,18 @@ class LabelTree(MultilabelLearner):
 
     # the initial tree
 
-    @property
-    def awaited(self) -> float:
-        return 0 if self.sample is None else self.sample.examples
-
     def preview(self, task: BatchTask) -> bool:
         """Add the examples of a task to the sample; return whether more are needed."""
-        assert self.sample is not None  # else there is no preview
+        assert self.preview_sample is not None  # else there is no preview
         label = task.batch.labels + 1 - self.lowest
         label[label > label_lists.MOST_LABELS] = 0
-        return self.sample.add(task.batch._replace(labels=label), task.learned())
+        return self.preview_sample.add(task.batch._replace(labels=label), task.learned())
 
     def end_preview(self) -> None:
-        assert self.sample is not None
-        for tree in self.sample.trees([int(self.random[0])], self.share, min(self.options.plt, MOST_RESERVED)):
+        assert self.preview_sample is not None
+        for tree in self.preview_sample.trees([int(self.random[0])], self.share, min(self.options.plt, MOST_RESERVED)):
             self._set_tree(tree, self.nodes.words)
-        self.sample = None
+        self.preview_sample = None
 
     def _read(self, path: str) -> label_tree.ClassTree:
         if not os.path.exists(path):
@@ -212,7 +208,7 @@ class LabelTree(MultilabelLearner):
         tree, words = label_tree.serialize(archive, "tree", self.tree), self.nodes.words
         words = tagged_words.serialize(archive, "weights", words)
         if not archive.saves:
-            self.sample = None
+            self.preview_sample = None
             self._set_tree(tree, words)
         m = max(int(self.tree.size[nodes.NODES]), 1)
         archive.fill("bias", self.nodes.bias[:m], -LARGEST, LARGEST)
