@@ -130,7 +130,8 @@ def _load(
     place, x = features
     count = routing.load(batch, 0, width, place, x)
     width = np.uint64(1) if learner.sequential else width
-    full = scoring.path(learner.tree, learner.settings, learner.crosses(batch), node, width, batch, 0, place, x, count)
+    crosses = learner.crosses(batch)
+    _, full = scoring.path(learner.tree, learner.settings, crosses, node, width, batch, 0, place, x, count)
     return table, sub, count, full
 
 
