@@ -110,7 +110,7 @@ class Facts(Changed):
 
 
 class Unrestored(Changed):
-    def restore(self, arrays, facts):
+    def restore(self, arrays, facts, live=None):
         raise IndexError("no node 3")
 
 
