@@ -58,7 +58,7 @@ def changed(kind, base, random):
 def test_any_number_of_ranges_gives_the_same_table_to_all(kind, seed, n):
     random = np.random.default_rng(seed)
     base = planes_of(kind, random, 0.4)
-    facts = ranges.Facts(
+    facts = ranges.Merging(
         [1.0, 2.0], True, {"t": int(random.integers(2))} if kind == WORDS else {}, [np.arange(9)] * 2, 9, np.ones(128)
     )
     found = []
@@ -85,7 +85,7 @@ def test_tables_that_are_doubled_are_sent_as_a_whole():
     worker.mark()
     larger = tables._doubled(base, 0, 1)
     worker.live["t"], worker._times["t"] = LiveTable(WORDS, tuple(larger)), 1
-    facts = ranges.Facts([1.0], False, {"t": 1}, [], 0, np.empty(0))
+    facts = ranges.Merging([1.0], False, {"t": 1}, [], 0, np.empty(0))
     for k in range(3):
         _, changes = tables.merged(held(WORDS, base).of_range(k, 3), [worker.changes(k, 3)], facts)
         assert changes["t"].planes[0].begin == 2 * held(WORDS, base).of_range(k, 3)["t"].planes[0].begin

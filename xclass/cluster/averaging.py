@@ -50,7 +50,7 @@ class Crew(Protocol):
         """Return for each work what was learned, and the ranges that `PartLearner.learn` returns."""
 
     def merge(
-        self, base: Sequence[Any], facts: ranges.Facts, models: Sequence[Sequence[Any]]
+        self, base: Sequence[Any], facts: ranges.Merging, models: Sequence[Sequence[Any]]
     ) -> tuple[list[Any], list[ranges.Report]]:
         """Return for each range what has changed, and the report; `models` are the changes of each range."""
 
@@ -189,7 +189,7 @@ class Averaging:
         return notes, RoundState(number, contents, own, fresh), changes
 
 
-def _merged(base: ModelContents, rests: Sequence[ModelContents]) -> tuple[ModelContents, ranges.Facts, list[str]]:
+def _merged(base: ModelContents, rests: Sequence[ModelContents]) -> tuple[ModelContents, ranges.Merging, list[str]]:
     """Merge models without their large tables; return the result, and what merging their ranges has to know."""
     doublings = _double([base, *rests])
     learner, notes = merging.merged_parts(rests, base)
@@ -200,7 +200,7 @@ def _merged(base: ModelContents, rests: Sequence[ModelContents]) -> tuple[ModelC
         order = np.argsort(labels)
         own = [rest.arrays.get("index_classes.label", np.empty(0)) for rest in rests]
         rule, index = getattr(reduction, "rule", None), getattr(reduction, "index", None)
-        facts = ranges.Facts(
+        facts = ranges.Merging(
             [merging.weight_since(rest.clock, base.clock) for rest in rests],
             rule is not None and rule.adaptive,
             doublings,

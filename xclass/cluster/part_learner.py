@@ -137,7 +137,7 @@ class PartLearner(PartWorker):
             self._tables, self._held = Tables(learner.contents(live=True)), (state.number, False)
         return contents
 
-    def merge(self, base: RangeLines, facts: ranges.Facts, *models: RangeLines) -> tuple[ranges.Report, RangeLines]:
+    def merge(self, base: RangeLines, facts: ranges.Merging, *models: RangeLines) -> tuple[ranges.Report, RangeLines]:
         """Merge a range, see `tables.merged`."""
         with self._busy():
             return tables.merged(base, models, facts)

@@ -99,7 +99,7 @@ class Tables:
                 lines.write(plane[own.begin : own.end], own)
 
 
-def merged(base: RangeLines, models: Sequence[RangeLines], facts: ranges.Facts) -> tuple[ranges.Report, RangeLines]:
+def merged(base: RangeLines, models: Sequence[RangeLines], facts: ranges.Merging) -> tuple[ranges.Report, RangeLines]:
     """Merge a range; return what has to be added to the rest of the model, and the places that a model has changed.
 
     `base` has all lines, the models those that they have changed. Only rows that a model has changed are merged; a row

@@ -14,7 +14,7 @@ from ...model.archive import PAIRS, WORDS
 from . import parts
 
 
-class Facts(NamedTuple):
+class Merging(NamedTuple):
     """Hold what merging a range needs to know of the models and of the result."""
 
     examples: Sequence[float]  # weight of the examples that each model has learned since the base
@@ -28,7 +28,9 @@ class Facts(NamedTuple):
 Report: TypeAlias = dict[str, Any]  # by table, what `merge` returns
 
 
-def merge(kind: str, result: Sequence[UInt32s], models: Sequence[Sequence[UInt32s]], facts: Facts, rows: Int64s) -> Any:
+def merge(
+    kind: str, result: Sequence[UInt32s], models: Sequence[Sequence[UInt32s]], facts: Merging, rows: Int64s
+) -> Any:
     """Merge rows of the planes of a table; `result` are those of the base, which are replaced.
 
     `rows` are their numbers in the table.
@@ -52,7 +54,7 @@ def merge(kind: str, result: Sequence[UInt32s], models: Sequence[Sequence[UInt32
     return None
 
 
-def _slots(planes: Sequence[UInt32s], facts: Facts) -> Slots:
+def _slots(planes: Sequence[UInt32s], facts: Merging) -> Slots:
     """Return the slots of planes, or of one plane with all numbers of the slots."""
     own = [plane.view(np.float32) for plane in planes]
     if len(own) == 1:
