@@ -98,7 +98,7 @@ def option_groups(names: Collection[str] | None = None) -> dict[str, type]:
     They are those of the reductions with these names, by default of all.
     """
     groups: dict[str, type] = {
-        "presets": presets.PresetOptions,
+        "multiclass": presets.PresetOptions,
         "run": LearnerOptions,
         "parser": parser.ParserOptions,
         "features": namespaces.NamespaceOptions,

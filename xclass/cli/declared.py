@@ -52,7 +52,7 @@ def groups_of(names: Collection[str]) -> dict[str, type[OptionGroup]]:
     from ..text import reader
 
     groups: dict[str, type[OptionGroup]] = {
-        "presets": presets.PresetOptions,
+        "multiclass": presets.PresetOptions,
         "run": run.RunOptions,
         "reader": reader.ReaderOptions,
         "cache": cache.CacheOptions,

@@ -34,7 +34,7 @@ HELP = (
 LEARNER, PROBABILITIES = "Learner", "Probabilities, unless --log_multi, --ect or --random_tree is chosen"
 HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, option groups, flags moved here from other groups
-    ("Default reduction", ("presets",), ()),
+    ("Default reduction", ("multiclass",), ()),
     ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
     ("Output and progress", ("run", "timing", "inspect"), ()),
     ("Results as files", ("results",), ()),
