@@ -166,7 +166,7 @@ async def test_predictions_go_between_the_parts_of_a_function():
     assert learned_before == [30] * 6
 
 
-@pytest.mark.parametrize("failing", ["save", "count"])
+@pytest.mark.parametrize("failing", ["save", "record"])
 def test_a_standard_error_that_nobody_reads_ends_nothing(failing, tmp_path, monkeypatch):
     """Neither after a failed checkpoint, nor after a defect."""
     reading, writing = os.pipe()
@@ -183,7 +183,7 @@ def test_a_standard_error_that_nobody_reads_ends_nothing(failing, tmp_path, monk
                 assert (await answers(service, LEARNED)).count(b"\n") == 30
             await service.end()
             return
-        with mock.patch.object(type(service.learner.core), "count", lambda *_: 1 // 0):
+        with mock.patch.object(type(service.learner.core), "record", lambda *_: 1 // 0):
             assert (await answers(service, LEARNED)) == FAILED * 30
         with pytest.raises(ZeroDivisionError):
             await service.end()

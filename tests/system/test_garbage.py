@@ -38,8 +38,8 @@ def test_objects_that_stay_are_not_looked_through_after_the_block(frozen):
         gc.enable()
         (gc.freeze if frozen else gc.unfreeze)()
         number = gc.get_freeze_count()
-        collections.clear()
         with garbage.kept(for_good=True):
+            collections.clear()
             objects = [[] for _ in range(2 * gc.get_threshold()[0])]
         assert gc.get_freeze_count() == number
         objects += [[] for _ in range(999)]

@@ -129,7 +129,7 @@ def test_merged_models_estimate_what_a_single_run_does(from_base):
     for model, own in ((whole, one), (merged, other)):
         own.hits[:], own.log_means_tau = (1, 0), 0.0
         own.pack()
-        order = np.argsort(model.core.reduction.seen.label[: own.size])
+        order = np.argsort(model.core.reduction.numbered.label[: own.size])
         scores.append(own.scores(own.transformed(test))[:, order])
     assert other.weight == one.weight == 900
     assert np.abs(scores[0] - scores[1]).max() <= 1e-4 * np.abs(scores[0]).max()

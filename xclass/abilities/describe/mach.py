@@ -36,7 +36,7 @@ def explain(learner: Mach, batch: Batch, k: int) -> Reasons:
     p = np.empty((repetitions, buckets), np.float32)
     none = np.empty((repetitions, 0), np.int64), np.empty((repetitions, 0))
     class_rows.class_probabilities(limited, False, learner.least_probability, False, 0, repetitions, p, *none)
-    bucket, labels = learner.bucket[:, :classes], learner.seen.label[:classes]
+    bucket, labels = learner.bucket[:, :classes], learner.numbered.label[:classes]
     of_class = np.take_along_axis(p, bucket, axis=1)
     mean = of_class.sum(axis=0, dtype=np.float32) / np.float32(repetitions)
     scale, least = 1 / max(buckets - 1, 1), LEAST_SHARE / classes

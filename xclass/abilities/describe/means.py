@@ -39,7 +39,7 @@ def class_counts(learner: Means) -> tuple[Int64s, Float64s] | None:
     learned = learner.classes
     if learned is None:
         return None
-    return learner.seen.label[: learned.size], learned.classes.weight[: learned.size]
+    return learner.numbered.label[: learned.size], learned.classes.weight[: learned.size]
 
 
 def explain(learner: Means, batch: Batch, k: int) -> Reasons:
@@ -48,7 +48,7 @@ def explain(learner: Means, batch: Batch, k: int) -> Reasons:
     if learned is None or not learned.size:
         return NOTHING
     own = np.full(1, -1, np.int32)
-    kernels.number_labels(learner.seen, label_arrays.whole(batch), np.zeros(1, bool), own)
+    kernels.number_labels(learner.numbered, label_arrays.whole(batch), np.zeros(1, bool), own)
     found = learned.best(batch.dense, own, k + MOST_OTHERS, True)
     classes, settings, log_sum = learned.classes, learned.settings(), float(found.log_sum[0])
     near = found.near[0][found.near[0] >= 0].tolist()
@@ -64,7 +64,7 @@ def explain(learner: Means, batch: Batch, k: int) -> Reasons:
         )
         score = sum(share.share for share in shares)
         ordered = tuple(sorted(shares, key=lambda share: -abs(share.share)))
-        return ExplainedClass(int(learner.seen.label[c]), score, float(np.exp(score - log_sum)), ordered)
+        return ExplainedClass(int(learner.numbered.label[c]), score, float(np.exp(score - log_sum)), ordered)
 
     explained, others = chosen(map(of_class, near), k, float(batch.label[0]))
     return Reasons(explained, others, learned.size, f"exp(score - {log_sum:.9g})")

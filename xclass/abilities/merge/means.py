@@ -63,7 +63,7 @@ def merge(target: Means, sources: Sources) -> list[str]:
 
 def _renumbered(one: Means, keys: object, places: dict[str, int]) -> Int64s:
     """Return the labels of the classes of a model in the result, where names may have other numbers."""
-    label = one.seen.label[: one.classes_seen].copy()
+    label = one.numbered.label[: one.classes_seen].copy()
     names = list(keys)  # type: ignore[call-overload]  # a sequence of texts
     return np.array([places[names[number - 1]] if 0 < number <= len(names) else number for number in label], np.int64)
 

@@ -80,7 +80,7 @@ class Reduction(ABC):
     scales_examples: bool = True  # whether examples are scaled to length 1 before they are learned from
     names: Sequence[str] = ()  # names of the classes, if labels are names; the list grows when new classes occur
     highest_placed: int = 0  # the highest label that has a leaf although no example of it was learned, 0 for none
-    seen: Seen | None = None  # the labels that were seen, if the learner numbers them as they occur
+    numbered: Seen | None = None  # the labels that were seen, if the learner numbers them as they occur
     preview_sample: PreviewSample | None = None  # what the preview fills, None if there is none
     workers: int | None = None  # number of threads that `share` may use, None for one per processor
     # number of examples whose label is outside the range of classes, which were not learned; see `classes_of`
@@ -117,12 +117,12 @@ class Reduction(ABC):
     @property
     def classes_seen(self) -> int:
         """Return how many classes were seen so far, if their number was not given as an option; else 0."""
-        return int(self.seen.size[0]) if self.seen else 0
+        return int(self.numbered.size[0]) if self.numbered else 0
 
     @property
     def highest_seen(self) -> int:
         """Return the highest class of the examples learned, if the number of classes was not given as an option."""
-        return int(self.seen.label[: self.classes_seen].max(initial=0)) if self.seen else 0
+        return int(self.numbered.label[: self.classes_seen].max(initial=0)) if self.numbered else 0
 
     @property
     def awaited(self) -> float:

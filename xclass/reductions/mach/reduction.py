@@ -174,7 +174,7 @@ class Mach(RowLearner):
 
     report: LabelStatistics
     unknown_labels = NEW_LABELS
-    seen: Seen
+    numbered: Seen
 
     def __init__(self, spec: LearnerSpec) -> None:
         # R and B
@@ -191,12 +191,12 @@ class Mach(RowLearner):
 
     def _set_seen(self, label: Int64s, capacity: int) -> None:
         """Take the classes with these labels, with room for `capacity`, a power of two."""
-        self.seen, self.bucket = seen_labels.new(capacity), np.empty((self.repetitions, capacity), np.int32)
+        self.numbered, self.bucket = seen_labels.new(capacity), np.empty((self.repetitions, capacity), np.int32)
         unused = np.empty(len(label), np.int64)
         self._number(0, label, np.ones(len(label), bool), unused, unused)
 
     def _number(self, begin: int, label: Int64s, learns: Bools, known: Int64s, own: Int64s) -> int:
-        return number_classes(self.seen, self.bucket, self.function, self.buckets, begin, label, learns, known, own)
+        return number_classes(self.numbered, self.bucket, self.function, self.buckets, begin, label, learns, known, own)
 
     @property
     def most_rows(self) -> int | None:
@@ -211,7 +211,7 @@ class Mach(RowLearner):
         known, own = np.empty(n, np.int64), np.empty(n, np.int64)
         at = 0
         while (at := self._number(at, label, learns, known, own)) < n:
-            self._set_seen(self.seen.label, 2 * len(self.seen.label))
+            self._set_seen(self.numbered.label, 2 * len(self.numbered.label))
         p = self._process_buckets(task, own, learns & (own >= 0))
         k, classes = self.listing_options.top_k or 1, self.classes_seen
         top, top_p, own_p = np.empty((n, k), np.int64), np.empty((n, k)), np.empty(n)
@@ -221,7 +221,7 @@ class Mach(RowLearner):
             rank_classes(self.bucket, p, known, own, begin, end, top, top_p, own_p, mean)
 
         self.share(rank, self.thread_ranges(n), n)
-        self.set_best(task, np.where(top < 0, 0, self.seen.label[top]), top_p, (own >= 0) & (own < known), own_p)
+        self.set_best(task, np.where(top < 0, 0, self.numbered.label[top]), top_p, (own >= 0) & (own < known), own_p)
         if self.listing_options.probabilities:
             task.class_lists = self._all_classes(mean, known)
 
@@ -254,13 +254,13 @@ class Mach(RowLearner):
     def _all_classes(self, mean: Float32s, known: Int64s) -> probabilities.ClassLists:
         """Return the lists of the probabilities of all classes seen before each example, in rising order of labels."""
         n, classes = mean.shape
-        order = np.argsort(self.seen.label[:classes])
+        order = np.argsort(self.numbered.label[:classes])
         listed = order < known[:, None]
         p = np.where(listed, mean[:, order].astype(np.float64) * self.buckets - 1.0, 0.0) / max(self.buckets - 1.0, 1.0)
         p = np.where(listed, np.maximum(p, LEAST_SHARE / np.maximum(known, 1)[:, None]), 0.0)
         p /= np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
         rest = np.ones((n, 1), bool)
-        labels = np.append(self.seen.label[order], 0)
+        labels = np.append(self.numbered.label[order], 0)
         return probabilities.ClassLists(
             np.hstack([p, known[:, None] == 0])[np.hstack([listed, rest])].astype(np.float32),
             np.broadcast_to(labels, (n, classes + 1))[np.hstack([listed, rest])],
@@ -272,7 +272,7 @@ class Mach(RowLearner):
     def serialize(self, archive: Archive) -> None:
         """Save or restore the model; buckets and hash functions follow from the labels and the seed."""
         gd.serialize_table(archive, "weights", self.table, self.rule, self.learner_options)
-        label = seen_labels.serialize(archive, "label", self.seen.label[: self.classes_seen])
+        label = seen_labels.serialize(archive, "label", self.numbered.label[: self.classes_seen])
         if not archive.saves:
             capacity = max(FIRST_CLASSES, 1 << (len(label) - 1).bit_length()) if len(label) else FIRST_CLASSES
             stored_arrays.check_memory("label", capacity * (32 + 4 * self.repetitions))

@@ -95,7 +95,7 @@ class Means(Reduction):
 
     report: LabelStatistics
     unknown_labels = NEW_LABELS
-    seen: Seen
+    numbered: Seen
     scales_examples = False
     largest_step = finite.LARGEST_STEP
 
@@ -104,7 +104,7 @@ class Means(Reduction):
         self.predict_only = spec.binary.predict_only_model
         self.classes: ClassMeans | None = None
         self._features_noted = False
-        self.seen = seen_labels.of(np.empty(0, np.int64), self.capacity)
+        self.numbered = seen_labels.of(np.empty(0, np.int64), self.capacity)
         self.want(spec)
         self.stages = [self._process_batch]
 
@@ -174,7 +174,7 @@ class Means(Reduction):
             found = learned.best(batch.dense[part], own[part], k, True)
             known = found.own_score > kernels.LEAST_SCORE
             listed = found.near >= 0
-            top[part] = np.where(listed, self.seen.label[found.near], 0)
+            top[part] = np.where(listed, self.numbered.label[found.near], 0)
             top_p[part] = np.where(listed, np.exp(found.score - found.log_sum[:, None]), 0)
             own_p[part] = np.where(known, np.exp(found.own_score - found.log_sum), np.nan)
             if self.listing_options.probabilities:
@@ -218,13 +218,13 @@ class Means(Reduction):
 
     def set_labels(self, label: Int64s) -> None:
         """Number labels, which are distinct, from 0."""
-        self.seen = seen_labels.of(label, max(self.capacity, len(label)))
+        self.numbered = seen_labels.of(label, max(self.capacity, len(label)))
 
     def _numbers(self, label: Int64s, learns: Bools) -> Int32s:
         """Return the number of the class of each example, -1 for those not seen; new ones are added where it learns."""
         own = np.empty(len(label), np.int32)
-        while kernels.number_labels(self.seen, label, learns, own) < len(label):
-            self.seen = seen_labels.of(self.seen.label[: self.classes_seen], 2 * len(self.seen.label))
+        while kernels.number_labels(self.numbered, label, learns, own) < len(label):
+            self.numbered = seen_labels.of(self.numbered.label[: self.classes_seen], 2 * len(self.numbered.label))
         return own
 
     def _listed(self, learned: ClassMeans, found: Any, top: Int64s, top_p: Float64s) -> probabilities.ClassLists:
@@ -235,8 +235,8 @@ class Means(Reduction):
             label, p = np.take_along_axis(top, order, axis=1), np.take_along_axis(top_p, order, axis=1)
             listed = np.count_nonzero(label, axis=1)
         else:
-            order = np.argsort(self.seen.label[:size])
-            label = np.broadcast_to(self.seen.label[order], (n, size))
+            order = np.argsort(self.numbered.label[:size])
+            label = np.broadcast_to(self.numbered.label[order], (n, size))
             p = np.exp(learned.scores(found.z)[:, order] - found.log_sum[:, None])
             listed = np.full(n, size)
         return probabilities.class_lists(label, p, listed, np.maximum(0.0, 1.0 - p.sum(axis=1)))
@@ -252,7 +252,7 @@ class Means(Reduction):
 
     def serialize(self, archive: Archive) -> None:
         """Save or restore the model; `ClassMeans.serialize` says what its checks protect."""
-        label = seen_labels.serialize(archive, "label", self.seen.label[: self.classes_seen])
+        label = seen_labels.serialize(archive, "label", self.numbered.label[: self.classes_seen])
         if not archive.saves:
             self.set_labels(label)
             shape = archive.shape("centre")
