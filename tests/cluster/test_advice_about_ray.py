@@ -90,7 +90,7 @@ CASES = [
     ({"has_xclass": False}, "--ray a:1", r"install there what this process has: xclass (\S+),",
      {"versions": {**OWN, "xclass": "{}"}}, "--ray a:1"),
     ({"store": 1000}, "", "`ray start --object-store-memory (BYTES)`", {"store": 1 << 40}, ""),
-    ({"store": 2999}, "", "choose a smaller model, (-b)", {"store": 2999}, "{} 5"),
+    ({"store": 4999}, "", "choose a smaller model, (-b)", {"store": 4999}, "{} 5"),
     ({"most_bits": 11}, "", "try a smaller (-b)", {"most_bits": 11}, "{} 10"),
     ({"processors": 1}, "--ray_timeout 0.2", "give fewer (--workers)", {"processors": 1}, "{} 1"),
     ({"processors": 1}, "--ray_timeout 0.2", "or add (nodes) to the cluster", {"processors": 2}, ""),
