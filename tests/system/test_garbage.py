@@ -38,11 +38,13 @@ def test_objects_that_stay_are_not_looked_through_after_the_block(frozen):
         gc.enable()
         (gc.freeze if frozen else gc.unfreeze)()
         number = gc.get_freeze_count()
+        gc.collect(0)  # so that the objects below are all that count
+        collections.clear()
+        quarter = gc.get_threshold()[0] // 4
         with garbage.kept(for_good=True):
-            collections.clear()
-            objects = [[] for _ in range(2 * gc.get_threshold()[0])]
+            objects = [[] for _ in range(3 * quarter)]
         assert gc.get_freeze_count() == number
-        objects += [[] for _ in range(999)]
+        objects += [[] for _ in range(2 * quarter)]
         assert bool(collections) == frozen
     finally:
         gc.callbacks.remove(note)
