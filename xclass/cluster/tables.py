@@ -41,9 +41,10 @@ class Tables:
     """Hold tables by name, those of the contents of a live model or empty ones that grow as lines are written."""
 
     def __init__(self, contents: ModelContents | None = None) -> None:
-        live = (contents.live if contents is not None else None) or {}
-        self.live = dict(live)
-        self._times = {} if contents is None else {name: doublings_of(contents, name) for name in live}
+        self.live: dict[str, LiveTable] = {}
+        self._times: dict[str, int] = {}
+        if contents is not None:
+            self.go_on(contents)
         self._marked: dict[str, tuple[tuple[int, ...], list[UInt64s]]] = {}  # sizes and hashes of the planes
 
     def mark(self) -> None:
@@ -55,9 +56,8 @@ class Tables:
 
     def go_on(self, contents: ModelContents) -> None:
         """Take the tables of a learner that has learned since `mark`."""
-        marked = self._marked
-        self.__init__(contents)  # type: ignore[misc]
-        self._marked = marked
+        self.live = dict(contents.live or {})
+        self._times = {name: doublings_of(contents, name) for name in self.live}
 
     def of_range(self, k: int, n: int) -> RangeLines:
         """Return all of a range."""
